@@ -50,11 +50,9 @@ public struct PerennialServer: Sendable, CustomStringConvertible {
 
 /// One request to the server.
 struct Call {
-    /// The method.
     var method = "GET"
     /// The path, percent-encoded, from `/v1` on.
     let path: String
-    /// The body; nil sends none.
     var body: Data?
     /// Headers beyond those of every request.
     var headers: [String: String] = [:]
@@ -82,7 +80,6 @@ struct Reply {
 
     var status: Int { response.statusCode }
 
-    /// A header of the answer.
     func header(_ name: String) -> String? { response.value(forHTTPHeaderField: name) }
 
     /// Reads the body. Throws `unreadable` when it is not what the server promises.
@@ -99,7 +96,6 @@ struct Reply {
 }
 
 extension PerennialServer {
-    /// The path of the app with a rest.
     func appPath(_ rest: String) throws -> String { "/v1/apps/\(try Call.part(app))/\(rest)" }
 
     /// Sends a request and returns its answer, of any status. Throws `unreachable` where there is none.
@@ -172,7 +168,6 @@ public struct Transport: Sendable {
 
 /// JSON as the server writes it: instants are ISO 8601 in UTC with milliseconds.
 enum JSONText {
-    /// Reads answers.
     static func decoder() -> JSONDecoder {
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .custom { decoder in
@@ -197,13 +192,11 @@ enum JSONText {
         return try encoder.encode(value)
     }
 
-    /// Writes an instant.
     static func text(_ date: Date) -> String { date.formatted(withMilliseconds) }
 
     private static let withMilliseconds = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
     private static let wholeSeconds = Date.ISO8601FormatStyle(includingFractionalSeconds: false)
 
-    /// Reads an instant; nil for other text.
     static func date(_ text: String) -> Date? {
         (try? withMilliseconds.parse(text)) ?? (try? wholeSeconds.parse(text))
     }

@@ -43,7 +43,6 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
 }
 
 extension SecretProbe {
-    /// Returns the reason why the secret is not set; nil when there is none.
     func refusal(of bundleID: BundleID) -> Failure? {
         switch self {
         case .refused(let receipt):

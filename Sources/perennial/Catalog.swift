@@ -108,7 +108,6 @@ struct CatalogFile {
 }
 
 struct CatalogMistakes: Error {
-    /// One sentence for each mistake, with its place.
     let lines: [String]
 }
 

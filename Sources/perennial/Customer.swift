@@ -176,7 +176,6 @@ extension CustomerExport {
             .joined(separator: "\n\n")
     }
 
-    /// The customer as JSON with stable keys.
     var json: JSONValue {
         var fields: [String: JSONValue] = [
             "customer": .string(name), "other_names": .array(otherNames.map { .string($0) }),

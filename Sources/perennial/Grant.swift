@@ -18,7 +18,6 @@ struct DecisionFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Who decides; the name of the system's user unless given.", valueName: "WHO"))
     var by: String = NSUserName()
 
-    /// The decision; throws when it cannot be stored.
     var decision: ManualDecision {
         get throws(LedgerError) { try ManualDecision(by: by, because: reason) }
     }

@@ -50,7 +50,6 @@ struct Listing {
         lines(naturalWidths).joined(separator: "\n")
     }
 
-    /// The headings and rows as texts without anything that a terminal would obey.
     private var cells: [[String]] {
         [columns.map { $0.uppercased() }] + rows.map { $0.map { Self.text($0).visible } }
     }
@@ -114,10 +113,8 @@ struct Listing {
     }
 }
 
-/// A form of what people read as text.
 enum TextForm: String, ExpressibleByArgument, CaseIterable { case text, json }
 
-/// A form of what people read as a table.
 enum TableForm: String, ExpressibleByArgument, CaseIterable { case table, json }
 
 /// A format of a listing; its JSON is stable.

@@ -45,7 +45,6 @@ struct EntitlementsCommand: AsyncParsableCommand {
 }
 
 struct ExplainCommand: AsyncParsableCommand {
-    /// The most bytes of one answer from Apple.
     static let bytesMax = 64 << 20
 
     static let configuration = CommandConfiguration(

@@ -20,7 +20,6 @@ func printExactly(_ text: String) {
     }
 }
 
-/// Writes lines for human readers to standard error.
 func printError(_ lines: String) {
     write(lines.visibleLines + "\n", to: .standardError)
 }
@@ -73,7 +72,6 @@ struct LostOutput: Error, CustomStringConvertible {
         reason.withLock { $0 = $0 ?? number }
     }
 
-    /// What failed, and what to do.
     let description: String
 }
 
@@ -198,7 +196,6 @@ enum ExitStatus {
 }
 
 struct Failure: Error, CustomStringConvertible {
-    /// What failed, where, what to do.
     let description: String
 
     init(_ description: String) {

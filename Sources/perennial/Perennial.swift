@@ -56,7 +56,6 @@ struct Perennial: AsyncParsableCommand {
             CommandGroup(name: "Development", subcommands: [SimulatorCommand.self]),
         ])
 
-    /// Runs the command of the command line, and ends the process.
     static func runToEnd() async {
         do {
             let words = CommandLine.arguments.dropFirst()

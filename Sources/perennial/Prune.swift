@@ -4,9 +4,7 @@ import Subscriptions
 import Tracking
 
 struct PruneCommand: AsyncParsableCommand {
-    /// The months for which the audit is kept by default: three years.
     static let auditMonthsUsual = 36
-    /// The days for which signed texts are kept as they came by default.
     static let signedDaysUsual = 90
 
     static let configuration = CommandConfiguration(
@@ -80,7 +78,6 @@ struct PruneCommand: AsyncParsableCommand {
         return sum
     }
 
-    /// Reduces old signed texts, of notifications and then of answers.
     private func reduceSigned(in ledger: SubscriptionLedger, before cutoff: Instant) async throws -> ReducedBatch {
         var sum = ReducedBatch()
         var line = ProgressNote()

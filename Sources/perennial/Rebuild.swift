@@ -87,7 +87,6 @@ struct RebuildSum {
         gaps += batch.gaps.count
     }
 
-    /// The progress.
     var note: String { "\(examined) of \(total), \(differences.of("difference", "differences"))" }
 
     func sentence(verifying: Bool) -> String {

@@ -66,7 +66,6 @@ struct ReceiptAddCommand: AsyncParsableCommand {
 }
 
 struct ReceiptCheckCommand: AsyncParsableCommand {
-    /// The most receipts of one customer that are checked.
     static let receiptsMax = 100
 
     static let configuration = CommandConfiguration(
@@ -211,7 +210,6 @@ extension Settled {
         return parts.joined(separator: "\n")
     }
 
-    /// The reason why the check did not verify the receipt; nil when it did.
     var failure: Failure? {
         switch outcome {
         case .verified: nil

@@ -7,7 +7,6 @@ import SQL
 import Subscriptions
 
 struct ReportCommand: AsyncParsableCommand {
-    /// The longest time a report may run, in minutes.
     static let minutesMax = 30
     static let intervalSeconds = 10
 
@@ -154,7 +153,6 @@ struct ReportStatement: Sendable, Hashable {
     private let text: String
     /// The variables in the order of their first use.
     let variables: [String]
-    /// Values for variables that are not set.
     let defaults: [String: String]
 
     init(_ file: String) {

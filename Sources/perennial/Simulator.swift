@@ -274,7 +274,6 @@ struct SimulatorTLSFlags: ParsableArguments {
         }
     }
 
-    /// Returns the TLS identity of the store; nil without --tls.
     func identity(ofStoreAt host: String) throws -> StoreIdentity? {
         guard tls else { return nil }
         return try StoreIdentity(names: StoreIdentity.localNames + [host] + tlsName, shows: tlsCertificate ?? .good)

@@ -208,7 +208,6 @@ extension LedgerStatus {
     /// The most claims or products of an app that are named.
     private static let namedMax = 5
 
-    /// What Apple states and this version does not read, one sentence for each app.
     private var unreadEntries: [StatusEntry] {
         let byApp = Dictionary(grouping: unreadClaims, by: \.bundleID)
         var said: Set<BundleID> = []

@@ -38,7 +38,6 @@ struct SupportFlags: ParsableArguments {
         try await flags.tracker(apple) { try await body($0, try await $0.ledger.apps.app(flags.app)) }
     }
 
-    /// Asks for transactions and shows those that Apple answered with.
     func showTransactions(_ question: SupportQuestion) async throws {
         let contents = try await run { try await $0.support(question, about: $1, in: environment) }
         guard case .transactions(let found, let goesOn) = contents else { throw Failure.otherAnswer }
@@ -46,7 +45,6 @@ struct SupportFlags: ParsableArguments {
         if goesOn { printError("Apple knows more transactions than these \(found.count).") }
     }
 
-    /// Makes a change and shows what came of it.
     func make(_ change: SupportChange, again: Bool = false) async throws {
         let made = try await run { try await $0.support(change, about: $1, in: environment, again: again) }
         show(made)

@@ -6,7 +6,6 @@ import Tracking
 
 extension RenewalExtension.Reason: ExpressibleByArgument {}
 
-/// By how much and why subscriptions are extended.
 struct ExtensionFlags: ParsableArguments {
     @Option(help: ArgumentHelp("How many days the customer gets, 1 to 90.", valueName: "N"))
     var days: Int

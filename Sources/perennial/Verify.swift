@@ -85,10 +85,8 @@ struct VerifySum {
 
     mutating func add(_ violation: Violation, isRepaired: Bool) { found.append((violation, isRepaired)) }
 
-    /// Violations that were found and not repaired.
     var left: Int { found.count { !$0.isRepaired } }
 
-    /// The progress.
     var note: String { "\(keys.of("row", "rows")) looked at, \(found.count.of("violation", "violations"))" }
 
     var sentence: String {
@@ -98,7 +96,6 @@ struct VerifySum {
         return "\(found.count.of("violation", "violations")) of \(looked), repaired: \(repaired), left: \(left)."
     }
 
-    /// The result as JSON with stable keys.
     var json: JSONValue {
         [
             "checks": .array(invariants.map(\.rawValue).sorted().map { .string($0) }),

@@ -262,14 +262,12 @@ struct WebhookFlags: LedgerFlags {
 }
 
 extension InputFile {
-    /// Returns a receiver's own secret. Throws when the file holds none.
     func webhookSecret() throws -> WebhookSecret {
         try WebhookSecret(secret("the webhook's secret (whsec_…)"))
     }
 }
 
 extension Listing {
-    /// What the API reports, one object a row.
     fileprivate init(_ columns: [String], of objects: [JSONValue]) {
         self.init(
             columns: columns,

@@ -27,7 +27,6 @@ public struct Upload: Sendable, Hashable, Codable, Identifiable, CustomStringCon
         /// The id of a transaction. It proves nothing, so it takes nothing from an owner.
         case transactionID(String)
 
-        /// The receipt, the signed text or the id.
         var text: String {
             switch self {
             case .receipt(let text), .signedTransaction(let text), .transactionID(let text): text

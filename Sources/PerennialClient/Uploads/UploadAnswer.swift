@@ -195,7 +195,6 @@ public enum UploadReport: Sendable {
         }
     }
 
-    /// Seconds until the next attempt; nil when there is none.
     var againAfterSeconds: Double? {
         switch self {
         case .answered, .refused: nil

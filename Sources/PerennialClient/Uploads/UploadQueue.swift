@@ -17,7 +17,6 @@ public actor UploadQueue {
 
     private struct Entry {
         let upload: Upload
-        /// The place in the queue.
         let number: Int
         var phase: Phase
         var attempts = 0
@@ -27,7 +26,6 @@ public actor UploadQueue {
         var wasAddedAgain = false
     }
 
-    /// What `run` waits for.
     private enum Awakening { case sent, rung, due(Double) }
 
     private let server: PerennialServer
@@ -214,7 +212,6 @@ extension UploadQueue {
         entries[id]?.dueAt = Self.uptime + seconds
     }
 
-    /// Takes the first entry that is due.
     private func takeDue() -> String? {
         let now = Self.uptime
         let due = entries.filter { $0.value.phase == .waiting && $0.value.dueAt <= now }

@@ -56,7 +56,6 @@ extension UploadStorage {
     }
 }
 
-/// The files of a folder.
 private struct UploadFolder: Sendable {
     static let ending = "upload"
     /// The ending of a file that is being written. One that is found was never promised to be stored.
@@ -126,13 +125,11 @@ private struct UploadFolder: Sendable {
     }
 }
 
-/// An upload as it is stored.
 struct StoredUpload: Codable {
     /// The form of the bytes; a newer one is set aside, not misread.
     static let formNumber = 1
 
     var form = StoredUpload.formNumber
-    /// When it was added.
     let queuedAt: Date
     let upload: Upload
 }
@@ -146,7 +143,6 @@ extension StoredUpload {
         self = stored
     }
 
-    /// The bytes to store, by the upload's name.
     var entry: UploadStorage.Entry {
         get throws { UploadStorage.Entry(id: upload.id, bytes: try JSONText.encode(self)) }
     }

@@ -32,7 +32,6 @@ struct ActionPage {
             : address(path, ["action": action.rawValue, "app": app.text, "id": customer, "entitlement": entitlement])
     }
 
-    /// Creates the form, or the confirmation of what it sent.
     init(_ request: ActionRequest, formToken: String, confirming: Bool) throws {
         let action = request.action
         explanation = action.explanation
@@ -120,7 +119,6 @@ extension AdminSite {
 }
 
 extension String {
-    /// The text with a small first letter, for the middle of a sentence.
     fileprivate var lowercasedFirst: String { prefix(1).lowercased() + dropFirst() }
 }
 
@@ -155,7 +153,6 @@ enum CustomerAction: String, CaseIterable {
         }
     }
 
-    /// Whether it is a decision, with a person and a reason.
     var isDecision: Bool { self != .check }
 
     /// The sentence after it was done, as the query names it.
@@ -197,7 +194,6 @@ struct ActionRequest {
         }
     }
 
-    /// The decision. Throws `invalid` without a person or a reason.
     var decision: ManualDecision { get throws { try ManualDecision(by: actor, because: reason) } }
 
     /// What will be done, in one sentence for the confirmation. Throws for what cannot be done.

@@ -168,7 +168,6 @@ struct AdminPage {
     }
 }
 
-/// The templates, which are embedded in the program.
 private enum AdminTemplates {
     static let library = Result {
         MustacheLibrary(templates: try EmbeddedFiles.templates.mapValues { try MustacheTemplate(string: $0) })
@@ -186,7 +185,6 @@ extension AdminPage {
         return try response(telling: problem, session: session)
     }
 
-    /// Returns the page that shows a problem, with its headers.
     static func response(telling problem: Problem, session: AdminSession? = nil) throws -> Response {
         var page = try AdminPage(
             title: problem.kind.title, template: "error", content: ["sentence": problem.detail], session: session
@@ -221,7 +219,6 @@ struct AdminForm: Sendable {
     /// Returns a field; empty when it is absent.
     subscript(_ name: String) -> String { fields[name] ?? "" }
 
-    /// Throws a problem for a form that carries no token of the session.
     func requireToken(of session: AdminSession) throws {
         guard self["form_token"].isSecret(session.formToken) else {
             throw Problem(.forbidden, "The form is from another session; go back, reload the page and try again.")
@@ -259,7 +256,6 @@ extension Response {
 }
 
 extension Request {
-    /// Throws a problem for a form that a page of another site sent.
     func requireOwnPage() throws {
         let isOwn =
             if let site = headers[.fetchSite] {

@@ -6,7 +6,6 @@ struct AdminTable {
     let caption: String
     let columns: [Column]
     let rows: [Row]
-    /// The sentence for a table without rows.
     let empty: String
     let isEmpty: Bool
     /// Whether each row becomes a card on a phone.
@@ -38,7 +37,6 @@ struct AdminTable {
         var badge: String?
         /// The heading of its column, which a phone shows beside it; nil in a table that stays one.
         var label: String?
-        /// A list that the cell opens.
         var list: List?
     }
 
@@ -62,7 +60,6 @@ struct AdminTable {
         }
     }
 
-    /// Creates a table whose rows have one cell for each column.
     init(_ caption: String, _ columns: [String], empty: String = "None.", isStacked: Bool = false, _ rows: [[Cell]]) {
         self.caption = caption
         self.columns = columns.enumerated().map { index, title in
@@ -163,7 +160,6 @@ func amountText(_ milliunits: Int64) -> String {
         + String(fraction)
 }
 
-/// Returns the address of a page with values in its query.
 func address(_ path: String, _ values: KeyValuePairs<String, String>) -> String {
     path + "?" + values.map { "\($0)=\($1.percentEncoded)" }.joined(separator: "&")
 }

@@ -15,7 +15,6 @@ struct Chart {
         let style, points: String
     }
 
-    /// A bar of one bucket and series.
     struct Bar {
         let style, x, y, width, height: String
     }
@@ -36,7 +35,6 @@ struct Chart {
     static let top = 12.0
     static let bottom = 28.0
 
-    /// Its id, unique on its page.
     let id: String
     let title: String
     /// A sentence with the newest figures.
@@ -51,7 +49,6 @@ struct Chart {
     /// The figures; nil where the page has them beside the chart.
     let table: AdminTable?
 
-    /// Creates a chart of values over buckets of time, as lines or as stacked bars.
     init(
         id: String, title: String, description: String, buckets: [String], series: [Series], asBars: Bool,
         table: AdminTable?, format: (Double) -> String
@@ -201,7 +198,6 @@ struct Buckets {
 struct OverviewCharts {
     let overview: Overview
 
-    /// All charts, in the order of the page.
     var all: [Chart] {
         let ofSubscriptions = [
             chart(

@@ -18,7 +18,6 @@ struct FiguresChoice {
 
 /// `/admin/retention`, `/admin/cohorts` and `/admin/trials`: what became of the subscriptions that began in each month.
 extension AdminSite {
-    /// `GET /admin/retention`
     func retention(_ request: Request, _ context: AdminContext) async throws -> Response {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let cohorts = try await tracker.ledger.admin.retention(app: choice.app, environment: choice.environment)
@@ -29,7 +28,6 @@ extension AdminSite {
                 + "and came back is retained again. M1 is the first anniversary.", context)
     }
 
-    /// `GET /admin/cohorts`
     func cohorts(_ request: Request, _ context: AdminContext) async throws -> Response {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let cohorts = try await tracker.ledger.admin.cohorts(app: choice.app, environment: choice.environment)
@@ -39,7 +37,6 @@ extension AdminSite {
                 + "their revenue so far less refunds, before Apple's commission.", context)
     }
 
-    /// `GET /admin/trials`
     func trials(_ request: Request, _ context: AdminContext) async throws -> Response {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let overview = try await tracker.ledger.admin.overview(

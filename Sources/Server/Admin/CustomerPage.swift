@@ -5,7 +5,6 @@ import Tracking
 
 /// `GET /admin/customer`: what one customer has, had, ordered, was given and sent, with an explanation.
 struct CustomerPage {
-    /// The most rows of each table.
     static let rowsMax = 200
 
     struct Action {
@@ -16,7 +15,6 @@ struct CustomerPage {
     let actions, supportActions: [Action]
     /// What the customer may use, and why.
     let reasons: ReasonViews
-    /// The running manual grants; nil where there are none.
     let grants: AdminTable?
     let subscriptions, purchases, timeline, events, receipts: AdminTable
     let bought: PurchaseTables
@@ -121,7 +119,6 @@ struct CustomerPage {
 }
 
 extension AdminSite {
-    /// `GET /admin/customer`
     func customer(_ request: Request, _ context: AdminContext) async throws -> Response {
         guard let app = request.query("app"), let name = request.query("id") else {
             throw Problem(.invalid, "The address names no app and customer; look them up under Customers.")

@@ -21,7 +21,6 @@ struct CustomerListView {
 
     let apps, states, products, spendings: [Choice]
     let customers: AdminTable
-    /// The address of the next page; nil at the end.
     let next: String?
     let nextTitle: String
 
@@ -64,7 +63,6 @@ struct CustomerListView {
 }
 
 extension AdminSite {
-    /// `GET /admin/customers`
     func customers(_ request: Request, _ context: AdminContext) async throws -> Response {
         let asked = request.query("q")
         let text = String((asked ?? "").prefix(CustomersPage.textMax))

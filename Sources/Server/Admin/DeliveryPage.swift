@@ -57,7 +57,6 @@ struct DeliveryPage {
 }
 
 extension AdminSite {
-    /// `GET /admin/deliveries/{id}`
     func delivery(_ request: Request, _ context: AdminContext) async throws -> Response {
         let id: Int64 = try context.parameters.number("id", of: "delivery")
         let (delivery, bundleID) = try await delivery(id)
@@ -89,7 +88,6 @@ extension AdminSite {
 }
 
 extension String {
-    /// The text without blanks at its ends.
     fileprivate var trimmed: String {
         let start = drop(while: \.isWhitespace)
         return String(start.reversed().drop(while: \.isWhitespace).reversed())

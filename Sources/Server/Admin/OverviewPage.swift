@@ -103,7 +103,6 @@ struct OverviewPage {
 }
 
 extension OverviewPage.Tile {
-    /// Creates the tile of what the operator's service is to deliver; nil where nothing is due.
     fileprivate init?(due: [DueDeliveries]) {
         guard let seconds = due.map(\.seconds).max() else { return nil }
         let deliveries = grouped(due.reduce(0) { $0 + $1.deliveries })
@@ -112,7 +111,6 @@ extension OverviewPage.Tile {
             detail: "the oldest for \(lasting(seconds))", isAlarm: seconds > LedgerDeliveries.lateSeconds)
     }
 
-    /// Creates the tile of the webhooks that an operator has to look at; nil where there is none.
     fileprivate init?(webhooks: [(id: Int32, trouble: String)]) {
         guard let first = webhooks.first else { return nil }
         self.init(
@@ -122,7 +120,6 @@ extension OverviewPage.Tile {
 }
 
 extension AdminSite {
-    /// `GET /admin`
     func overview(_ request: Request, _ context: AdminContext) async throws -> Response {
         let choice = try FiguresChoice(request, apps: await tracker.ledger.apps.all())
         let asked = request.query("days").flatMap(Int.ofDigits) ?? 90
@@ -179,7 +176,6 @@ struct IncidentsPage {
 }
 
 extension AdminSite {
-    /// `GET /admin/incidents`
     func incidents(_: Request, _ context: AdminContext) async throws -> Response {
         let content = IncidentsPage(
             try await tracker.ledger.admin.incidents(limit: IncidentsPage.incidentsMax),

@@ -86,7 +86,6 @@ struct ReceiptPage {
 }
 
 extension AdminSite {
-    /// `GET /admin/receipts/{id}`
     func receipt(_ request: Request, _ context: AdminContext) async throws -> Response {
         let id = ReceiptID(try context.parameters.number("id", of: "receipt"))
         let ledger = tracker.ledger
@@ -130,7 +129,6 @@ struct AnswerJSON {
 
     private let answer: JSONValue
 
-    /// Reads an answer; nil where it is not a JSON object.
     init?(body: [UInt8]) {
         guard let document = JSONDocument(object: body), case .object(let members) = JSONValue(document) else {
             return nil

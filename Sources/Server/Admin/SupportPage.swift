@@ -27,7 +27,6 @@ struct SupportPage {
         address(path, ["action": action.rawValue, "app": app.text, "id": customer])
     }
 
-    /// Creates the form, the confirmation of what it sent, or the answer to it.
     init(
         _ wish: SupportWish, _ items: [SupportItem], formToken: String, confirming item: SupportItem? = nil,
         result: AdminTable? = nil, following token: String? = nil
@@ -281,7 +280,6 @@ struct SupportWish {
     /// Where a test notification is sent to.
     var environment: StoreEnvironment { field("item") == StoreEnvironment.sandbox.rawValue ? .sandbox : .production }
 
-    /// The test notification that was sent before; nil for none.
     var token: String? { field("token").isEmpty ? nil : field("token") }
 
     /// What is to change about a transaction, if anything. Throws a problem for a field that Apple would not take.
@@ -335,7 +333,6 @@ struct SupportWish {
         }
     }
 
-    /// The fields, for the confirmation.
     var fields: [HiddenField] {
         [
             "action", "app", "id", "item", "days", "why", "delivery", "sampled", "percent", "prefer", "consented",

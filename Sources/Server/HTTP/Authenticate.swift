@@ -10,10 +10,8 @@ struct APIKeyAuthenticator: Sendable {
     let keys: KeyCache
     let limiter = RateLimiter<Int32>()
 
-    /// Returns the key of a request if it was seen a moment ago.
     fileprivate func knownKey(of request: Request) -> APIKey? { Self.given(by: request).flatMap(keys.known) }
 
-    /// Returns the key of a request, or throws a problem.
     fileprivate func key(of request: Request) async throws -> APIKey {
         guard let given = Self.given(by: request), let secret = Self.secret(in: given) else { throw Problem.keyMissing }
         guard let key = try await keys.key(withSecret: secret, given: given) else {
@@ -109,7 +107,6 @@ struct KeyedRoutes {
     }
 }
 
-/// Routes for requests with a live API key of a scope.
 struct ScopedRoutes<Context: ChildRequestContext<CallerContext>>: RouterMethods {
     fileprivate let routes: RouterGroup<CallerContext>
     fileprivate let authenticator: APIKeyAuthenticator
@@ -158,7 +155,6 @@ struct KeyContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
     let key: APIKey
 
-    /// Creates the context of a request with a key. Throws a problem for any other.
     init(context: CallerContext) throws {
         guard let key = context.key else { throw Problem.keyMissing }
         coreContext = context.coreContext
@@ -169,7 +165,6 @@ struct KeyContext: ChildRequestContext {
 /// The context of a request about one app: the app that the path names in `{bundle}`.
 struct AppContext: ChildRequestContext {
     var coreContext: CoreRequestContextStorage
-    /// The API key, which is good for the app.
     let key: APIKey
     let bundleID: BundleID
 
@@ -199,7 +194,6 @@ final class KeyCache: Sendable {
     private let now: @Sendable () -> ContinuousClock.Instant
     private let known = Mutex(TTLCache<String, APIKey>(entriesMax: entriesMax, seconds: secondsMax))
 
-    /// Creates a cache that calls `find` for the live key with a secret.
     init(
         now: @escaping @Sendable () -> ContinuousClock.Instant = { ContinuousClock.now },
         find: @escaping @Sendable (String) async throws -> APIKey?
@@ -243,7 +237,6 @@ struct TTLCache<Key: Hashable & Sendable, Value: Sendable>: Sendable {
         return entry.value
     }
 
-    /// Caches a value that was true at `now`.
     mutating func keep(_ value: Value, for key: Key, at now: ContinuousClock.Instant) {
         if entries[key] == nil { entries.makeRoom(below: entriesMax) { now < $0.until } }
         entries[key] = (value, now + .seconds(seconds))

@@ -84,12 +84,10 @@ struct CustomerRoutes: Sendable {
 }
 
 extension Instant {
-    /// The present instant by this machine's clock.
     fileprivate static var now: Instant { Instant(milliseconds: Int64(Date.now.timeIntervalSince1970 * 1000)) }
 }
 
 extension OwnedSubscription {
-    /// Returns the members of the subscription as routes report it.
     fileprivate func members(_ freshness: Freshness) -> [String: JSONValue] {
         [
             "environment": .string(environment.rawValue),
@@ -212,7 +210,6 @@ struct GrantRoutes: Sendable {
     let apps: KnownApps
     let limits: ServerLimits
 
-    /// Adds one path with two methods. Both need a key of scope admin.
     func addRoutes(to routes: KeyedRoutes) {
         routes.ofApp(needing: .admin).post(Self.path, use: give)
         routes.ofApp(needing: .admin, query: ["entitlement", "actor", "reason"]).delete(Self.path, use: revoke)
@@ -251,7 +248,6 @@ private struct GrantBody: KnownFields {
     let entitlement: String
     /// When it ends, in ISO 8601. It has no end where this is absent or null.
     let until: String?
-    /// The person who grants it, and why.
     let actor: String
     let reason: String
     /// Whether the entitlement may be one that no product of the app grants yet.

@@ -138,7 +138,6 @@ struct EntitlementLookup: Sendable {
         }
     }
 
-    /// Writes the answer as an element of a batch.
     func writeEntry(to text: inout JSONText) { text.object { writeAnswer(to: &$0, knownAt: nil) } }
 
     private func writeAnswer(to text: inout JSONText, knownAt: Instant?) {
@@ -166,7 +165,6 @@ extension EntityTag {
 }
 
 extension JSONText {
-    /// Writes an entitlement as lookups report it.
     mutating func write(_ entitlement: Entitlement) {
         object {
             $0.member("as_of", entitlement.asOf)
@@ -255,7 +253,6 @@ extension Entitlement {
 }
 
 extension OwnedSubscription {
-    /// Returns its freshness at `now`.
     func freshness(now: Instant, _ terms: FreshnessTerms) -> Freshness {
         guard let checkedAt, let state = State(rawValue: state) else { return .ownWord }
         return Freshness(
@@ -279,7 +276,6 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
 
     mutating func add(_ flag: Bool) { add(flag ? UInt8(1) : 0) }
 
-    /// Adds an instant.
     mutating func add(_ instant: Instant?) {
         guard let instant else { return add(Self.absence) }
         withUnsafeBytes(of: instant.milliseconds.littleEndian) { for byte in $0 { add(byte) } }

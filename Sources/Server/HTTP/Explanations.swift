@@ -104,7 +104,6 @@ extension Reasons.Source {
 }
 
 extension ManualGrant {
-    /// The grant as JSON, with its actors and reasons.
     var json: JSONValue {
         [
             "entitlement": .string(entitlement),

@@ -105,7 +105,6 @@ final class ListingRouter: RouterMethods, HTTPResponderBuilder {
     /// The methods of each path whose other methods have no answer yet.
     private var methods: [String: Set<HTTPRequest.Method>] = [:]
 
-    /// Adds middleware for the routes that are added after it.
     @discardableResult
     func add(middleware: any MiddlewareProtocol<Request, Response, CallerContext>) -> Self {
         router.add(middleware: middleware)

@@ -58,7 +58,6 @@ struct PostNotification: Sendable {
 
     private typealias Kept = (verification: Verification, effect: NotificationEffect, reason: String?)
 
-    /// Verifies a notification of version 2 and stores it.
     private func keepVersionTwo(
         _ notification: UnverifiedNotification, _ body: [UInt8], for app: NotifiedApp
     ) async throws -> Kept {
@@ -192,7 +191,6 @@ extension JSONObject {
     /// Returns a word or an id: text or a whole number of at most `wordBytesMax` bytes.
     fileprivate func word(_ name: String) -> String? { text(name, bytesMax: UnverifiedNotification.wordBytesMax) }
 
-    /// Returns the payload of a signed text in a field, without verification.
     fileprivate func signed(_ name: String) -> JSONObject? { text(name).flatMap(JSONObject.init(payloadOf:)) }
 
     /// Reads the payload of a JSON Web Signature in compact form without verification; nil for anything else.
@@ -201,7 +199,6 @@ extension JSONObject {
         self.init(payload)
     }
 
-    /// The row of `latest_receipt_info` with the latest purchase date.
     fileprivate var newestRow: JSONObject? {
         objects("latest_receipt_info").max { left, right in
             (left.digits("purchase_date_ms") ?? 0) < (right.digits("purchase_date_ms") ?? 0)

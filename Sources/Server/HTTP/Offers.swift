@@ -56,7 +56,6 @@ private struct SignBody: KnownFields {
 }
 
 extension ProductOnOffer {
-    /// The product as the route reports it.
     fileprivate var json: JSONValue {
         [
             "product_id": .string(product.id.text),

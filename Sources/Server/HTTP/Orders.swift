@@ -201,7 +201,6 @@ extension UploadResult {
 }
 
 extension JSONValue {
-    /// The same with `null` for the customer.
     fileprivate var withoutCustomer: JSONValue {
         guard case .object(var members) = self else { return self }
         members["customer"] = .null

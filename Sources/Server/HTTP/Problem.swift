@@ -182,7 +182,6 @@ extension Problem {
 ///
 /// Counters and line name the route, because a path contains a customer's id. Under `/admin` a problem is a page.
 struct ProblemMiddleware: RouterMiddleware {
-    /// Where requests are counted; nil counts none.
     var counters: RequestCounters?
     var servesAdmin = false
 

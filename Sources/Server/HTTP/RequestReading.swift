@@ -102,7 +102,6 @@ extension SingleValueDecodingContainer {
 }
 
 extension Request {
-    /// Throws a problem when the query has an unknown name.
     func requireQuery(known: [String]) throws {
         guard uri.query != nil else { return }
         let given = uri.queryParameters.map { String($0.key) }.filter { !$0.isEmpty }

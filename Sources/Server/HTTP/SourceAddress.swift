@@ -139,7 +139,6 @@ package struct OpenFiles: Sendable, Hashable {
     /// The most calls to Apple at the same time.
     package var callsMax: Int { min(Worker.callsMax, count / 2) }
 
-    /// The most connections that the server accepts.
     var connectionsMax: Int {
         let others = Self.othersMax + processors * Self.filesOfAnEventLoop
         return min(ServerLimits.connectionsWanted, max(16, count - callsMax - others))

@@ -125,7 +125,6 @@ struct MetricsServer: Service {
 
     func run() async throws { try await application.run() }
 
-    /// The HTTP application, for `run` and for tests.
     var application: some ApplicationProtocol {
         let router = ListingRouter()
         router.add(middleware: ProblemMiddleware())

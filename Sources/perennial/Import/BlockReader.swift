@@ -115,12 +115,10 @@ struct LineBlock: Sendable {
         case tooLong
     }
 
-    /// The number of its first line, from 1.
     let firstNumber: Int
     /// Its start and end in the file, in bytes.
     let offsets: Range<Int>
     let bytes: [UInt8]
-    /// Its lines, at least one.
     let lines: [Line]
 
     var numbers: Range<Int> { firstNumber..<(firstNumber + lines.count) }
@@ -154,7 +152,6 @@ struct InputFile: Sendable {
         return handle
     }
 
-    /// Reads the whole file; refuses one larger than `bytesMax`.
     func contents(bytesMax: Int) throws -> [UInt8] {
         let handle = try open()
         var bytes: [UInt8] = []

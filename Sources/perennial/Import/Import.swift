@@ -59,7 +59,6 @@ struct ImportCommand: AsyncParsableCommand {
 private struct ImportRun {
     let tracker: Tracker
     let input: InputFile
-    /// The first line to store, if the operator gave one.
     let fromLine: Int?
     /// Whether to begin at the start although an earlier run stored some of the file.
     let again: Bool
@@ -228,9 +227,7 @@ struct Importer: Sendable {
 /// Blocks that end in any order and are reported in the order of the file.
 private struct BlocksInOrder {
     private var early: [Int: StoredBlock] = [:]
-    /// The number of blocks that were returned.
     private var returned = 0
-    /// The number of ended blocks.
     private(set) var ended = 0
 
     /// Records the end of a block, and returns the blocks whose turn it is now.
@@ -247,7 +244,6 @@ private struct BlocksInOrder {
 }
 
 extension DatabaseError {
-    /// Whether the same statement may succeed a little later.
     fileprivate var mayPass: Bool {
         switch disposition {
         case .retry: true
@@ -287,7 +283,6 @@ struct CheckForecast {
             + Duration.seconds(Double(app.receipts) / measured).inWords
     }
 
-    /// Returns the time by the app's own limit; nil without one.
     private func seconds(_ app: WaitingReceipts) -> Double? {
         app.callsPerSecond > 0 ? Double(app.receipts) / app.callsPerSecond : nil
     }

@@ -199,7 +199,6 @@ struct CarefulLine: Decodable {
         }
     }
 
-    /// An instant in ISO 8601.
     private struct ISOInstant: Decodable {
         let instant: Instant
 

@@ -3,7 +3,6 @@ import Subscriptions
 import Tracking
 
 struct ImportProgress: Sendable, Hashable {
-    /// Bytes of the file; nil when unknown.
     var bytesTotal: Int?
     /// Bytes of the file up to which everything is stored.
     var bytesDone = 0
@@ -17,7 +16,6 @@ struct ImportProgress: Sendable, Hashable {
     var new = 0
     /// Receipts stored that were known already.
     var known = 0
-    /// Lines that could not be stored.
     var bad = 0
     /// Lines that promise access for longer than the limit.
     var cutShort = 0
@@ -41,7 +39,6 @@ struct ImportProgress: Sendable, Hashable {
         return "[\(bar)] \(Int(share * 100))%  \(numbers(elapsedSeconds))"
     }
 
-    /// Returns a line for a log.
     func note(elapsedSeconds: Double) -> String {
         let percent = share.map { ", \(Int($0 * 100))% of the file" } ?? ""
         return "line \(line)\(percent): \(numbers(elapsedSeconds))"
@@ -64,7 +61,6 @@ struct ImportProgress: Sendable, Hashable {
             + "customers who were erased since."
     }
 
-    /// The part done, from 0 to 1; nil when unknown.
     private var share: Double? {
         bytesTotal.map { $0 > 0 ? min(1, Double(bytesDone) / Double($0)) : 1 }
     }
@@ -120,15 +116,12 @@ struct BadLines {
 
 /// The result of one block of lines, counted as in `ImportProgress`.
 struct StoredBlock: Sendable {
-    /// A line that could not be stored.
     struct BadLine: Sendable, Hashable {
         let number: Int
         let reason: String
     }
 
-    /// The numbers of its lines.
     let numbers: Range<Int>
-    /// Bytes of the file up to its end.
     let endOffset: Int
     private(set) var new = 0
     private(set) var known = 0

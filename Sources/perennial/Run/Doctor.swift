@@ -51,7 +51,6 @@ struct DoctorCommand: AsyncParsableCommand {
 /// The findings of one examination, in the order in which they were made.
 struct Diagnosis {
     let settings: Settings
-    /// Whether each finding is printed at once.
     let shows: Bool
     /// The checks by their stable names, and what to do where one found something wrong.
     private(set) var findings: [(check: String, isFine: Bool, sentence: String)] = []
@@ -64,7 +63,6 @@ struct Diagnosis {
             : "\(wrong) of \(findings.count) checks found something wrong."
     }
 
-    /// The result with stable keys.
     var json: JSONValue {
         [
             "checks": .array(
@@ -195,7 +193,6 @@ extension Diagnosis {
         }
     }
 
-    /// Returns whether the schema can be used.
     private mutating func lookAtSchema(_ ledger: SubscriptionLedger, _ found: DatabaseExamination) async -> Bool {
         do {
             try await ledger.operations.requireMigrated()
@@ -306,7 +303,6 @@ extension Diagnosis {
 }
 
 extension UnreadableSecret {
-    /// What cannot be opened, and what to do.
     fileprivate var sentence: String {
         let name = bundleID.text
         let lost = "does not open with this master key; set the key that it was sealed with"

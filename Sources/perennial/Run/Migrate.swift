@@ -48,7 +48,6 @@ struct MigrateCommand: AsyncParsableCommand {
 
 /// A worker that starts when the database answers and is migrated. Until then it retries and logs it.
 struct DatabaseWait: Service {
-    /// The longest wait between two tries, in seconds.
     static let waitSecondsMax = 30
 
     let tracker: Tracker

@@ -195,7 +195,6 @@ extension OnceReport {
         return lines.joined(separator: "\n")
     }
 
-    /// The reason why due receipts are left; nil when none are.
     var failure: Failure? {
         guard left > 0 else { return nil }
         let reasons = why.isEmpty ? "see the log" : why.joined(separator: "; ")

@@ -9,7 +9,6 @@ import Tracking
 struct Settings: Sendable {
     /// A libpq connection string; empty when the `PG*` variables are sufficient.
     var database = ""
-    /// What gave the location of the database, for messages.
     var databaseSource = "DATABASE_URL"
     /// A hot standby for lookups.
     var readDatabase: String?
@@ -17,25 +16,17 @@ struct Settings: Sendable {
     var masterKey: [UInt8]?
     /// The file that has it; nil where the environment does.
     var masterKeyPath: String?
-    /// The address the API listens on.
     var httpHost = "127.0.0.1"
     /// The port the API listens on; 0 takes any free one.
     var httpPort = 8080
-    /// The reverse proxies whose X-Forwarded-For counts.
     var trustedProxies = TrustedProxies()
-    /// Apple's production endpoint.
     var appStoreURL = AppStoreOptions.appleProductionURL
-    /// Apple's sandbox endpoint.
     var appStoreSandboxURL = AppStoreOptions.appleSandboxURL
-    /// The Server API's production address.
     var appStoreServerURL = ServerAPIOptions.appleProductionURL
-    /// The Server API's sandbox address.
     var appStoreServerSandboxURL = ServerAPIOptions.appleSandboxURL
     /// The certificate authorities of a simulated App Store; nil for Apple's, which uses the system's authorities.
     var appStoreRoots: TrustedRoots?
-    /// The least severe log line written.
     var logLevel = Logger.Level.info
-    /// The format of log lines.
     var logFormat = LogFormat.text
     /// The length of the lease of a claimed receipt.
     var leaseSeconds = 60.0
@@ -87,7 +78,6 @@ enum SettingName: String, CaseIterable, Sendable {
     case databaseReadURL = "DATABASE_READ_URL"
     /// 32 bytes in base64 that seal secrets at rest.
     case masterKey = "PERENNIAL_MASTER_KEY"
-    /// A file with the master key.
     case masterKeyFile = "PERENNIAL_MASTER_KEY_FILE"
     case httpHost = "PERENNIAL_HTTP_HOST"
     case httpPort = "PERENNIAL_HTTP_PORT"
@@ -133,7 +123,6 @@ struct SettingsSources {
     var environment: [String: String]
     /// The settings file's path; nil for the environment's PERENNIAL_CONFIG.
     var file: String?
-    /// Reads a file as text; a seam for tests.
     var read: @Sendable (String) throws -> String = SettingsSources.textOfFile
 
     /// Returns the settings a command needs, with warnings for the log. Throws all mistakes at once.
@@ -212,7 +201,6 @@ struct SettingsFile: Sendable {
     private(set) var values: [String: String] = [:]
     /// Lines that are neither `KEY=VALUE` nor a comment, one sentence each.
     private(set) var mistakes: [String] = []
-    /// Keys that are not read, one sentence each.
     private(set) var warnings: [String] = []
 
     /// Reads the text of the file called `name`. Empty lines and lines that start with `#` are skipped. `export` before a

@@ -33,7 +33,6 @@ struct SettingsCheck {
         return ""
     }
 
-    /// Checks that libpq can read a connection string.
     mutating func connectionString(_ name: SettingName) -> String? {
         guard let text = self[name] else { return nil }
         do {
@@ -157,7 +156,6 @@ struct SettingsCheck {
 
 /// All mistakes in the settings, so that one run is enough to correct them all.
 struct SettingsMistakes: Error {
-    /// One sentence for each invalid or missing value.
     let lines: [String]
 }
 
@@ -218,7 +216,6 @@ struct CustomerFlags: LedgerFlags {
     @OptionGroup var base: SettingsFlags
 }
 
-/// Flags of the commands that ask Apple.
 struct AppleFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_URL.", valueName: "url"))
     var appstoreUrl: String?
@@ -250,7 +247,6 @@ struct AppleFlags: ParsableArguments {
     }
 }
 
-/// Flags of the commands that serve HTTP.
 struct HTTPFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_HTTP_HOST (127.0.0.1).", valueName: "address"))
     var httpHost: String?
