@@ -197,30 +197,27 @@ struct Importer: Sendable {
     }
 
     private func store(_ block: LineBlock) async throws -> StoredBlock {
-        let understood = ParsedBlock(block, fromLine: fromLine, lineBytesMax: limits.lineBytesMax)
-        return StoredBlock(block, understood, try await stored(understood, of: block))
-    }
-
-    /// Stores a block. Retries after a short failure of the database; nothing is stored twice.
-    private func stored(
-        _ understood: ParsedBlock, of block: LineBlock
-    ) async throws -> [Result<StoredUpload, any Error>] {
-        try await repeating { error, tries in
+        var stored = StoredBlock(reading: block, fromLine: fromLine, lineBytesMax: limits.lineBytesMax)
+        let (submissions, part) = (stored.waiting.map(\.submission), part(stored))
+        // A short failure of the database may pass; nothing is stored twice.
+        let results = try await repeating { error, tries in
             (error as? DatabaseError)?.mayPass == true && tries < Self.triesMax
         } pausing: { _, tries in
             try await Task.sleep(for: .seconds(tries))
         } _: {
-            try await tracker.store(understood.submissions, completing: part(block, understood))
+            try await tracker.store(submissions, completing: part)
         }
+        stored.count(results)
+        return stored
     }
 
     /// Returns the part of the file that is then done; nil when lines were skipped, because they may not be stored.
-    private func part(_ block: LineBlock, _ understood: ParsedBlock) -> ImportedPart? {
-        guard let ongoing, fromLine <= block.firstNumber else { return nil }
+    private func part(_ block: StoredBlock) -> ImportedPart? {
+        guard let ongoing, fromLine <= block.numbers.lowerBound else { return nil }
         return ImportedPart(
             of: ongoing, lines: Int64(block.numbers.lowerBound)..<Int64(block.numbers.upperBound),
             bytes: Int64(block.offsets.lowerBound)..<Int64(block.offsets.upperBound),
-            badLines: Int64(understood.bad.count))
+            badLines: Int64(block.bad.count))
     }
 }
 

@@ -24,7 +24,7 @@ struct ImportProgress: Sendable, Hashable {
 
     mutating func add(_ block: StoredBlock) {
         line = block.numbers.upperBound - 1
-        bytesDone = block.endOffset
+        bytesDone = block.offsets.upperBound
         new += block.new
         known += block.known
         bad += block.bad.count
@@ -114,7 +114,7 @@ struct BadLines {
     }
 }
 
-/// The result of one block of lines, counted as in `ImportProgress`.
+/// One block of lines, read and then stored, counted as in `ImportProgress`.
 struct StoredBlock: Sendable {
     struct BadLine: Sendable, Hashable {
         let number: Int
@@ -122,41 +122,20 @@ struct StoredBlock: Sendable {
     }
 
     let numbers: Range<Int>
-    let endOffset: Int
+    /// Its start and end in the file, in bytes.
+    let offsets: Range<Int>
+    /// What was read and is still to be stored, with the number of its line.
+    private(set) var waiting: [(number: Int, submission: Submission)] = []
     private(set) var new = 0
     private(set) var known = 0
-    private(set) var cutShort = 0
-    /// Lines that could not be stored, in the order of the file.
-    private(set) var bad: [BadLine] = []
-
-    /// Combines the results of the stored lines with the lines that could not be parsed.
-    init(_ block: LineBlock, _ understood: ParsedBlock, _ stored: [Result<StoredUpload, any Error>]) {
-        numbers = block.numbers
-        endOffset = block.offsets.upperBound
-        cutShort = understood.cutShort
-        bad = understood.bad
-        for (number, result) in zip(understood.numbers, stored) {
-            switch result {
-            case .success(let upload):
-                if upload.isNew { new += 1 } else { known += 1 }
-            case .failure(let error): bad.append(BadLine(number: number, reason: ExitStatus.sentence(for: error)))
-            }
-        }
-        bad.sort { $0.number < $1.number }
-    }
-}
-
-/// A block whose lines were parsed: pure work, on as many blocks at a time as there are cores.
-struct ParsedBlock: Sendable {
-    private(set) var submissions: [Submission] = []
-    /// The line of each submission.
-    private(set) var numbers: [Int] = []
-    private(set) var bad: [StoredBlock.BadLine] = []
     /// Lines that promise access for longer than the limit, by the clock of this machine.
     private(set) var cutShort = 0
+    private(set) var bad: [BadLine] = []
 
-    /// Reads the lines from `fromLine` on; skips blank ones.
-    init(_ block: LineBlock, fromLine: Int, lineBytesMax: Int) {
+    /// Reads the lines from `fromLine` on; skips blank ones. This is pure work, on as many blocks at a time as there are
+    /// cores.
+    init(reading block: LineBlock, fromLine: Int, lineBytesMax: Int) {
+        (numbers, offsets) = (block.numbers, block.offsets)
         let longest = Instant.wallClock + .days(Provisional.daysMax)
         block.bytes.withUnsafeBytes { bytes in
             for (number, line) in zip(block.numbers, block.lines) where number >= fromLine {
@@ -170,8 +149,7 @@ struct ParsedBlock: Sendable {
                     do {
                         let submission = try ImportLine.submission(in: line)
                         if let until = submission.provisional?.until, until > longest { cutShort += 1 }
-                        submissions.append(submission)
-                        numbers.append(number)
+                        waiting.append((number, submission))
                     } catch {
                         note(number, ExitStatus.sentence(for: error))
                     }
@@ -180,9 +158,20 @@ struct ParsedBlock: Sendable {
         }
     }
 
-    private mutating func note(_ number: Int, _ reason: String) {
-        bad.append(StoredBlock.BadLine(number: number, reason: reason))
+    /// Counts the results of storing what waited. Bad lines are in the order of the file then.
+    mutating func count(_ results: [Result<StoredUpload, any Error>]) {
+        for (line, result) in zip(waiting, results) {
+            switch result {
+            case .success(let upload):
+                if upload.isNew { new += 1 } else { known += 1 }
+            case .failure(let error): note(line.number, ExitStatus.sentence(for: error))
+            }
+        }
+        waiting = []
+        bad.sort { $0.number < $1.number }
     }
+
+    private mutating func note(_ number: Int, _ reason: String) { bad.append(BadLine(number: number, reason: reason)) }
 }
 
 extension InputFile {
