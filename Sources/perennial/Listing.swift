@@ -11,9 +11,13 @@ struct FormatFlag: ParsableArguments {
     @Option(help: "table for people, csv, or json, which is stable.")
     var format = ListingFormat.table
 
-    /// Prints a listing in the requested format; a table on a terminal fits into it.
+    /// Prints a listing. A table is cut to a terminal's width; anything else gets every value in full.
     func show(_ listing: Listing) {
-        listing.show(as: format)
+        switch (format, Terminal.style) {
+        case (.table, let style?): write(listing.table(in: style) + "\n", to: .standardOutput)
+        case (.table, nil): printLine(listing.table)
+        case (.csv, _), (.json, _): printExactly(listing.rendered(as: format))
+        }
     }
 }
 
@@ -29,15 +33,6 @@ struct Listing {
         case .table: table
         case .csv: csv
         case .json: json.rendered(pretty: true)
-        }
-    }
-
-    /// Prints the listing. A table is cut to a terminal's width; anything else gets every value in full.
-    func show(as format: ListingFormat) {
-        switch (format, Terminal.style) {
-        case (.table, let style?): write(table(in: style) + "\n", to: .standardOutput)
-        case (.table, nil): printLine(table)
-        case (.csv, _), (.json, _): printExactly(rendered(as: format))
         }
     }
 

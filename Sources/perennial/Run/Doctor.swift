@@ -29,10 +29,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let given = flags.values.merging(apple.values) { _, newer in newer }.compactMapValues { $0 }
-        let sources = SettingsSources(
-            flags: given, environment: ProcessInfo.processInfo.environment, file: flags.config)
-        let (settings, warnings) = try sources.settings(needing: [.database])
+        let (settings, warnings) = try flags.sources([apple.values]).settings(needing: [.database])
         startLogging(level: .critical, format: settings.logFormat)
         var diagnosis = Diagnosis(settings: settings, shows: format == .text)
         diagnosis.look(at: settings, warnings)

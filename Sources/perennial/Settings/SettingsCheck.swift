@@ -188,11 +188,15 @@ struct SettingsFlags: LedgerFlags {
         [.databaseURL: databaseUrl, .logLevel: logLevel, .logFormat: logFormat]
     }
 
+    /// Returns the sources of the settings, with further flags.
+    func sources(_ further: [[SettingName: String?]]) -> SettingsSources {
+        let flags = further.reduce(values) { $0.merging($1) { _, newer in newer } }.compactMapValues { $0 }
+        return SettingsSources(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
+    }
+
     /// Returns the checked settings, with further flags, and starts logging. Throws `SettingsMistakes`.
     func settings(needing needs: Set<SettingsNeed>, _ further: [SettingName: String?]...) throws -> Settings {
-        let flags = further.reduce(values) { $0.merging($1) { _, newer in newer } }.compactMapValues { $0 }
-        let sources = SettingsSources(flags: flags, environment: ProcessInfo.processInfo.environment, file: config)
-        let (settings, warnings) = try sources.settings(needing: needs)
+        let (settings, warnings) = try sources(further).settings(needing: needs)
         startLogging(level: settings.logLevel, format: settings.logFormat)
         for warning in warnings { settings.logger.warning("\(warning)") }
         return settings
