@@ -53,7 +53,11 @@ where Responder.Context: ChildRequestContext<CallerContext> {
             return try await responder.respond(to: request, context: try admit(request, key, in: context))
         }
         do {
-            try refuse(key, standing)
+            if let seconds = standing.waitSeconds {
+                throw Problem.tooMany(
+                    "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.",
+                    seconds)
+            }
             var response = try await responder.respond(to: request, context: try admit(request, key, in: context))
             response.headers.append(contentsOf: standing.headers)
             return response
@@ -76,12 +80,6 @@ where Responder.Context: ChildRequestContext<CallerContext> {
         var context = context
         context.key = key
         return try Responder.Context(context: context)
-    }
-
-    private func refuse(_ key: APIKey, _ standing: RateStanding) throws {
-        guard let seconds = standing.waitSeconds else { return }
-        throw Problem.tooMany(
-            "The API key may make \(key.rate.perSecond) requests a second; `perennial key create --rate`.", seconds)
     }
 }
 

@@ -51,7 +51,7 @@ extension CustomerExplanation {
         let (thing, verdict) = (thing(of: one), one.verdict(at: reasons.at))
         let explained = Explanation.ExplainedSubscription(
             state: one.state, groupID: one.state.facts.groupID, verdict: verdict)
-        var fields = explained.members
+        var fields = explained.members.merging(members(of: thing, one.environment, one.ownership)) { _, own in own }
         let isAllowed = one.allowedUntil != nil
         if isAllowed {
             fields["state"] = .string(State.awaitingRenewal.rawValue)
@@ -59,38 +59,35 @@ extension CustomerExplanation {
             fields["entitled"] = true
             fields["entitled_until"] = .optional(one.allowedUntil?.iso8601)
         }
-        fields["environment"] = .string(one.environment.rawValue)
         fields["in_outage_allowance"] = .bool(isAllowed)
         fields["as_of"] = .string(one.state.asOf.iso8601)
         fields["checked_at"] = .string(one.checkedAt.iso8601)
         fields["next_check_at"] = .optional(one.nextCheckAt?.iso8601)
         fields["next_check_of_receipt"] = .optional(one.polledBy?.description)
         fields["expected"] = .optional(thing.expected)
-        fields["gap"] = .optional(thing.gap)
-        fields["ownership"] = json(of: one.ownership, thing)
         fields["rule"] = .optional(thing.rule)
-        fields["says"] = .string(thing.conclusion)
-        fields["because"] = .array(thing.steps.map(\.json))
         return .object(fields)
     }
 
     private func json(of one: PurchaseReasons) -> JSONValue {
-        let thing = thing(of: one)
-        var fields = one.state.members
-        fields["environment"] = .string(one.environment.rawValue)
-        fields["gap"] = .optional(thing.gap)
-        fields["ownership"] = json(of: one.ownership, thing)
-        fields["says"] = .string(thing.conclusion)
-        fields["because"] = .array(thing.steps.map(\.json))
-        return .object(fields)
+        let shared = members(of: thing(of: one), one.environment, one.ownership)
+        return .object(one.state.members.merging(shared) { _, own in own })
     }
 
-    private func json(of ownership: Reasons.Ownership, _ thing: Thing) -> JSONValue {
+    private func members(
+        of thing: Thing, _ environment: StoreEnvironment, _ ownership: Reasons.Ownership
+    ) -> [String: JSONValue] {
         [
-            "owner": .optional(ownership.owner),
-            "is_customer": .bool(ownership.isCustomer),
-            "since": .optional(ownership.since?.iso8601),
-            "says": .string(thing.owner),
+            "environment": .string(environment.rawValue),
+            "gap": .optional(thing.gap),
+            "ownership": [
+                "owner": .optional(ownership.owner),
+                "is_customer": .bool(ownership.isCustomer),
+                "since": .optional(ownership.since?.iso8601),
+                "says": .string(thing.owner),
+            ],
+            "says": .string(thing.conclusion),
+            "because": .array(thing.steps.map(\.json)),
         ]
     }
 }
