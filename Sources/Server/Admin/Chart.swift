@@ -195,10 +195,9 @@ struct Buckets {
     func sum(of values: [Int64]) -> [Int64] { days.map { values[$0].reduce(0, +) } }
 }
 
-struct OverviewCharts {
-    let overview: Overview
-
-    var all: [Chart] {
+extension Overview {
+    /// In the order of the page.
+    var charts: [Chart] {
         let ofSubscriptions = [
             chart(
                 id: "active", title: "Subscriptions with access", asBars: false,
@@ -210,10 +209,10 @@ struct OverviewCharts {
                 id: "trials", title: "Trials that began", asBars: true, [("Began", \.trialsStarted)],
                 alsoListed: [("Were followed by a charge", \.trialsConverted), ("Were lost", \.trialsLost)]),
         ]
-        return overview.revenue.enumerated().map(revenue) + ofSubscriptions + [checks]
+        return revenue.enumerated().map(chart) + ofSubscriptions + [checks]
     }
 
-    private func revenue(_ position: Int, _ revenue: Overview.Revenue) -> Chart {
+    private func chart(_ position: Int, _ revenue: Revenue) -> Chart {
         let buckets = Buckets(revenue.days.map(\.day))
         let amounts = buckets.last(of: revenue.days.map(\.milliunits))
         return Chart(
@@ -228,15 +227,15 @@ struct OverviewCharts {
             format: { grouped(Int64($0.rounded())) })
     }
 
-    private typealias Figure = (name: String, of: KeyPath<Overview.Day, Int64>)
+    private typealias Figure = (name: String, of: KeyPath<Day, Int64>)
 
     /// Returns the chart of figures of each day: lines of levels, or bars of sums.
     private func chart(
         id: String, title: String, asBars: Bool, _ figures: [Figure], alsoListed: [Figure] = []
     ) -> Chart {
-        let buckets = Buckets(overview.days.map(\.day))
+        let buckets = Buckets(days.map(\.day))
         let columns = (figures + alsoListed).map { figure in
-            let values = overview.days.map { $0[keyPath: figure.of] }
+            let values = days.map { $0[keyPath: figure.of] }
             return (name: figure.name, values: asBars ? buckets.sum(of: values) : buckets.last(of: values))
         }
         let newest = columns.map { "\($0.name.lowercased()): \(grouped($0.values.last ?? 0))" }
@@ -257,24 +256,24 @@ struct OverviewCharts {
     }
 
     private var checks: Chart {
-        let columns: [(String, KeyPath<Overview.Hour, Int64>, String)] = [
+        let columns: [(String, KeyPath<Hour, Int64>, String)] = [
             ("Verified", \.verified, "first"), ("Refused", \.rejected, "second"), ("No answer", \.failed, "alarm"),
         ]
-        let newest = overview.hours.last
+        let newest = hours.last
         return Chart(
             id: "checks", title: "Apple's answers by hour",
             description: newest.map {
                 "Since \($0.hour) UTC: \(grouped($0.verified)) verified, \(grouped($0.rejected)) refused, "
                     + "\(grouped($0.failed)) without an answer."
             } ?? "No hour is over.",
-            buckets: overview.hours.map(\.hour),
+            buckets: hours.map(\.hour),
             series: columns.map { name, value, style in
-                Chart.Series(name: name, values: overview.hours.map { Double($0[keyPath: value]) }, style: style)
+                Chart.Series(name: name, values: hours.map { Double($0[keyPath: value]) }, style: style)
             },
             asBars: true,
             table: AdminTable(
                 "Apple's answers by hour (UTC)", ["From"] + columns.map(\.0),
-                overview.hours.reversed().map { hour in
+                hours.reversed().map { hour in
                     [.text(hour.hour)] + columns.map { .number(hour[keyPath: $0.1]) }
                 }),
             format: { grouped(Int64($0)) })

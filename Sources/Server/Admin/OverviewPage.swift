@@ -44,7 +44,7 @@ struct OverviewPage {
         (apps, environments) = (choice.apps, choice.environments)
         stretches = Choice.list(Self.stretches.map { ("\($0)", "\($0) days") }, chosen: "\(days)")
         tiles = Self.tiles(of: overview, choice) + [Tile(due: due), Tile(webhooks: webhooks)].compactMap(\.self)
-        charts = OverviewCharts(overview: overview).all
+        charts = overview.charts
         currency = Self.currency(of: overview.staleness)
     }
 

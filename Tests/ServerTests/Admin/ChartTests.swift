@@ -29,7 +29,7 @@ import Testing
             staleness: Overview.Staleness(
                 overdue: 0, oldestDueAt: nil, workers: 1, incidents: 0, violations: 0, unasked: 0, isComplete: true,
                 summarisedAt: nil, eventsBehind: 0))
-        let chart = try #require(OverviewCharts(overview: overview).all.first)
+        let chart = try #require(overview.charts.first)
         #expect(chart.spots.map(\.text).allSatisfy { $0.hasSuffix("USD: 975") }, "\(chart.spots)")
         #expect(!chart.spots.isEmpty)
     }
