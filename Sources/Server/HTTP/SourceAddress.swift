@@ -69,7 +69,7 @@ package struct TrustedProxies: Sendable {
     /// Returns the source of a request from `peer`: the last address in its headers `X-Forwarded-For` that is no trusted
     /// proxy's, as every proxy adds the address that it saw. The caller could have written all before.
     func source(of peer: SocketAddress?, forwarded headers: [String]) -> SourceAddress {
-        var nearest = peer?.ipBytes ?? []
+        var nearest = peer?.ipAddress.flatMap { IPAddress($0) }?.unmapped.bytes ?? []
         for entry in headers.reversed().lazy.flatMap({ $0.split(separator: ",").reversed() }) {
             guard trusts(nearest), let address = IPAddress(Self.withoutPort(entry)) else { break }
             nearest = address.unmapped.bytes
@@ -87,21 +87,6 @@ package struct TrustedProxies: Sendable {
         if text.hasPrefix("["), let end = text.firstIndex(of: "]") { return String(text[..<end].dropFirst()) }
         let parts = text.split(separator: ":", omittingEmptySubsequences: false)
         return parts.count == 2 ? String(parts[0]) : text
-    }
-}
-
-extension SocketAddress {
-    /// The address without family, port and flow label, which precede it (RFC 3493, section 3.3).
-    fileprivate var ipBytes: [UInt8] {
-        let bytes: [UInt8] = withSockAddr { address, size in
-            let bytes = UnsafeRawBufferPointer(start: address, count: size)
-            return switch self {
-            case .v4: Array(bytes[4..<8])
-            case .v6: Array(bytes[8..<24])
-            case .unixDomainSocket: [UInt8]()
-            }
-        }
-        return IPAddress(bytes: bytes).unmapped.bytes
     }
 }
 
