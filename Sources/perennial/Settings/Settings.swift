@@ -45,7 +45,7 @@ extension Settings {
         masterKeyPath = check[.masterKeyFile]
         httpHost = check[.httpHost] ?? httpHost
         httpPort = check.number(.httpPort, in: 0...65_535, of: "a port") ?? httpPort
-        trustedProxies = check.trustedProxies(.trustedProxies) ?? trustedProxies
+        trustedProxies = check.trustedProxies() ?? trustedProxies
         appStoreURL = check.url(.appStoreURL) ?? appStoreURL
         appStoreSandboxURL = check.url(.appStoreSandboxURL) ?? appStoreSandboxURL
         appStoreServerURL = check.url(.appStoreServerURL) ?? appStoreServerURL

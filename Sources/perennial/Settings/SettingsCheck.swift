@@ -102,14 +102,14 @@ struct SettingsCheck {
         return value
     }
 
-    mutating func trustedProxies(_ name: SettingName) -> TrustedProxies? {
-        guard let text = self[name] else { return nil }
+    mutating func trustedProxies() -> TrustedProxies? {
+        guard let text = self[.trustedProxies] else { return nil }
         do throws(TrustedProxies.UnknownRange) {
             return try TrustedProxies(text)
         } catch {
             mistakes.append(
-                "\(name.rawValue) has '\(error.text)'; give up to \(TrustedProxies.rangesMax) addresses and ranges with "
-                    + "commas between them, such as 10.0.0.7,192.168.0.0/16,fd00::/8.")
+                "PERENNIAL_TRUSTED_PROXIES has '\(error.text)'; give up to \(TrustedProxies.rangesMax) addresses and "
+                    + "ranges with commas between them, such as 10.0.0.7,192.168.0.0/16,fd00::/8.")
             return nil
         }
     }
