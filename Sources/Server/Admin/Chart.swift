@@ -51,7 +51,7 @@ struct Chart {
 
     init(
         id: String, title: String, description: String, buckets: [String], series: [Series], asBars: Bool,
-        table: AdminTable?, format: (Double) -> String
+        table: AdminTable?
     ) {
         self.id = id
         self.title = title
@@ -64,8 +64,8 @@ struct Chart {
         lines = asBars ? [] : series.map { Line(style: $0.style, points: scale.points(of: $0.values)) }
         bars = asBars ? scale.bars(of: series) : []
         grid = scale.grid
-        labels = scale.labels(buckets: buckets, format: format)
-        spots = scale.spots(of: buckets) { index in series.map { "\($0.name): \(format($0.values[index]))" } }
+        labels = scale.labels(buckets: buckets)
+        spots = scale.spots(of: buckets) { index in series.map { "\($0.name): \(Scale.whole($0.values[index]))" } }
     }
 }
 
@@ -136,11 +136,11 @@ struct Scale {
         }
     }
 
-    func labels(buckets: [String], format: (Double) -> String) -> [Chart.Label] {
+    func labels(buckets: [String]) -> [Chart.Label] {
         let edge = Self.short(Chart.left - 6)
         var labels = (0...steps).map { count in
             let value = step * Double(count)
-            return Chart.Label(x: edge, y: Self.short(y(value) + 4), anchor: "end", text: format(value))
+            return Chart.Label(x: edge, y: Self.short(y(value) + 4), anchor: "end", text: Self.whole(value))
         }
         let foot = Self.short(Chart.height - 8)
         if let first = buckets.first {
@@ -155,6 +155,9 @@ struct Scale {
         }
         return labels
     }
+
+    /// Formats a value to the nearest whole number.
+    static func whole(_ value: Double) -> String { grouped(Int64(value.rounded())) }
 
     /// Formats a coordinate to a tenth of a pixel, which is precise enough.
     private static func short(_ number: Double) -> String {
@@ -223,8 +226,7 @@ extension Overview {
             asBars: false,
             table: AdminTable(
                 "Monthly recurring revenue in \(revenue.currency)", ["Period", revenue.currency],
-                zip(buckets.names, amounts).reversed().map { [.text($0), .amount($1)] }),
-            format: { grouped(Int64($0.rounded())) })
+                zip(buckets.names, amounts).reversed().map { [.text($0), .amount($1)] }))
     }
 
     private typealias Figure = (name: String, of: KeyPath<Day, Int64>)
@@ -251,8 +253,7 @@ extension Overview {
                 title, ["Period"] + columns.map(\.name),
                 buckets.names.indices.reversed().map { index in
                     [.text(buckets.names[index])] + columns.map { .number($0.values[index]) }
-                }),
-            format: { grouped(Int64($0)) })
+                }))
     }
 
     private var checks: Chart {
@@ -275,7 +276,6 @@ extension Overview {
                 "Apple's answers by hour (UTC)", ["From"] + columns.map(\.0),
                 hours.reversed().map { hour in
                     [.text(hour.hour)] + columns.map { .number(hour[keyPath: $0.1]) }
-                }),
-            format: { grouped(Int64($0)) })
+                }))
     }
 }

@@ -107,7 +107,7 @@ extension AdminSite {
             series: [
                 Chart.Series(name: "Followed by a charge", values: converted.map(Double.init), style: "first"),
                 Chart.Series(name: "Lost", values: lost.map(Double.init), style: "alarm"),
-            ], asBars: true, table: nil, format: { grouped(Int64($0)) })
+            ], asBars: true, table: nil)
         let table = AdminTable(
             "Trials by month", ["Month", "Began", "Followed by a charge", "Lost", "Conversion"],
             buckets.names.indices.reversed().map { month in
