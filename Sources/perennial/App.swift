@@ -116,24 +116,22 @@ struct AppShowCommand: AsyncParsableCommand {
 
 extension Listing {
     init(apps: [App]) {
-        self.init(columns: [
-            "bundle_id", "name", "secret", "sandbox", "ownership", "rate", "burst", "leeway_s", "sandbox_leeway_s",
-            "outage_allowance_s", "paused_until", "pause_reason", "sweep", "notifications",
-            "pre_check_s", "offer_key_id", "offer_issuer_id", "verifier", "server_key_id", "server_issuer_id",
-            "apple_app_id",
+        self = apps.listing([
+            ("bundle_id", { .string($0.bundleID.text) }), ("name", { .string($0.name) }),
+            ("secret", { .bool($0.hasSecret) }), ("sandbox", { .bool($0.sandboxAllowed) }),
+            ("ownership", { .string($0.ownershipPolicy.rawValue) }), ("rate", { .number($0.callsPerSecond) }),
+            ("burst", { .number($0.burst) }), ("leeway_s", { .integer($0.leeway.milliseconds / 1_000) }),
+            ("sandbox_leeway_s", { .integer($0.sandboxLeeway.milliseconds / 1_000) }),
+            ("outage_allowance_s", { .integer($0.outageAllowance.milliseconds / 1_000) }),
+            ("paused_until", { .optional($0.pauses.first?.until) }),
+            ("pause_reason", { .optional($0.pauses.first?.reason) }), ("sweep", { .string($0.sweep.rawValue) }),
+            ("notifications", { .bool($0.takesNotifications) }),
+            ("pre_check_s", { .integer($0.preCheckSpread.milliseconds / 1_000) }),
+            ("offer_key_id", { .optional($0.offerKey?.id) }), ("offer_issuer_id", { .optional($0.offerKey?.issuer) }),
+            ("verifier", { .string($0.verifier.rawValue) }), ("server_key_id", { .optional($0.serverKey?.id) }),
+            ("server_issuer_id", { .optional($0.serverKey?.issuer) }),
+            ("apple_app_id", { app in app.appleAppID.map { .integer($0) } ?? .null }),
         ])
-        rows = apps.map { app in
-            [
-                .string(app.bundleID.text), .string(app.name), .bool(app.hasSecret), .bool(app.sandboxAllowed),
-                .string(app.ownershipPolicy.rawValue), .number(app.callsPerSecond), .number(app.burst),
-                .integer(app.leeway.milliseconds / 1_000), .integer(app.sandboxLeeway.milliseconds / 1_000),
-                .integer(app.outageAllowance.milliseconds / 1_000), .optional(app.pauses.first?.until),
-                .optional(app.pauses.first?.reason), .string(app.sweep.rawValue), .bool(app.takesNotifications),
-                .integer(app.preCheckSpread.milliseconds / 1_000), .optional(app.offerKey?.id),
-                .optional(app.offerKey?.issuer), .string(app.verifier.rawValue), .optional(app.serverKey?.id),
-                .optional(app.serverKey?.issuer), app.appleAppID.map { .integer($0) } ?? .null,
-            ]
-        }
     }
 }
 

@@ -233,12 +233,10 @@ struct AppClaimsCommand: AsyncParsableCommand {
 
 extension Listing {
     fileprivate init(claims: [CountedClaim]) {
-        self.init(columns: ["claim", "unreadable", "texts", "first_seen_at", "last_seen_at"])
-        rows = claims.map { claim in
-            [
-                .string(claim.name), .bool(claim.isUnreadable), .integer(claim.texts),
-                .string(claim.firstSeenAt.iso8601), .string(claim.lastSeenAt.iso8601),
-            ]
-        }
+        self = claims.listing([
+            ("claim", { .string($0.name) }), ("unreadable", { .bool($0.isUnreadable) }),
+            ("texts", { .integer($0.texts) }), ("first_seen_at", { .string($0.firstSeenAt.iso8601) }),
+            ("last_seen_at", { .string($0.lastSeenAt.iso8601) }),
+        ])
     }
 }

@@ -194,69 +194,54 @@ extension CustomerExport {
     }
 
     private var rights: Listing {
-        Listing(
-            columns: ["entitlement", "granted", "until", "product_id", "state", "reason", "basis", "ended_at"],
-            rows: entitlements.map { right in
-                [
-                    .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
-                    .optional(right.state), .optional(right.reason), .string(right.basis), .optional(right.endedAt),
-                ]
-            })
+        entitlements.listing([
+            ("entitlement", { .string($0.name) }), ("granted", { .bool($0.granted) }),
+            ("until", { .optional($0.until) }), ("product_id", { .optional($0.productID?.text) }),
+            ("state", { .optional($0.state) }), ("reason", { .optional($0.reason) }), ("basis", { .string($0.basis) }),
+            ("ended_at", { .optional($0.endedAt) }),
+        ])
     }
 
     private var owned: Listing {
-        var listing = Listing(columns: [
-            "original_transaction_id", "environment", "kind", "product_id", "state", "ends_at", "cause", "since",
-            "until", "went_to",
+        ownerships.listing([
+            ("original_transaction_id", { .string($0.originalTransactionID.text) }),
+            ("environment", { .string($0.environment.rawValue) }),
+            ("kind", { .string($0.isSubscription ? "subscription" : "purchase") }),
+            ("product_id", { .optional($0.productID?.text) }), ("state", { .optional($0.state) }),
+            ("ends_at", { .optional($0.endsAt) }), ("cause", { .optional($0.cause?.rawValue) }),
+            ("since", { .optional($0.since) }), ("until", { .optional($0.until) }),
+            ("went_to", { .optional($0.wentTo) }),
         ])
-        listing.rows = ownerships.map { one in
-            [
-                .string(one.originalTransactionID.text), .string(one.environment.rawValue),
-                .string(one.isSubscription ? "subscription" : "purchase"), .optional(one.productID?.text),
-                .optional(one.state), .optional(one.endsAt), .optional(one.cause?.rawValue), .optional(one.since),
-                .optional(one.until), .optional(one.wentTo),
-            ]
-        }
-        return listing
     }
 
     private var given: Listing {
-        Listing(
-            columns: ["entitlement", "since", "until", "given_by", "reason", "ended_by", "end_reason"],
-            rows: grants.map { grant in
-                [
-                    .string(grant.entitlement), .string(grant.since.iso8601), .optional(grant.until),
-                    .string(grant.givenBy), .string(grant.reason), .optional(grant.endedBy), .optional(grant.endReason),
-                ]
-            })
+        grants.listing([
+            ("entitlement", { .string($0.entitlement) }), ("since", { .string($0.since.iso8601) }),
+            ("until", { .optional($0.until) }), ("given_by", { .string($0.givenBy) }),
+            ("reason", { .string($0.reason) }), ("ended_by", { .optional($0.endedBy) }),
+            ("end_reason", { .optional($0.endReason) }),
+        ])
     }
 
     private var uploaded: Listing {
-        Listing(
-            columns: ["receipt_id", "received_at", "verified_at", "outcome", "reason", "next_check_at"],
-            rows: receipts.map { receipt in
-                [
-                    .string(receipt.id.description), .string(receipt.receivedAt.iso8601), .optional(receipt.verifiedAt),
-                    .optional(receipt.outcome), .optional(receipt.reason), .optional(receipt.nextCheckAt),
-                ]
-            })
+        receipts.listing([
+            ("receipt_id", { .string($0.id.description) }), ("received_at", { .string($0.receivedAt.iso8601) }),
+            ("verified_at", { .optional($0.verifiedAt) }), ("outcome", { .optional($0.outcome) }),
+            ("reason", { .optional($0.reason) }), ("next_check_at", { .optional($0.nextCheckAt) }),
+        ])
     }
 
     private var ordered: Listing {
-        var listing = Listing(columns: [
-            "order_id", "product_id", "quantity", "price", "currency", "environment", "state", "cause", "created_at",
-            "expires_at", "paid_at", "transaction_id",
+        purchases.orders.listing([
+            ("order_id", { .string($0.order.id) }), ("product_id", { .string($0.order.productID.text) }),
+            ("quantity", { .integer(Int64($0.order.quantity)) }),
+            ("price", { one in .optional(one.priceMilliunits.map { Milliunits($0).decimal }) }),
+            ("currency", { .optional($0.currency) }), ("environment", { .optional($0.order.environment?.rawValue) }),
+            ("state", { .string($0.order.state.rawValue) }), ("cause", { .string($0.order.cause) }),
+            ("created_at", { .string($0.order.createdAt.iso8601) }),
+            ("expires_at", { .string($0.order.expiresAt.iso8601) }), ("paid_at", { .optional($0.order.paidAt) }),
+            ("transaction_id", { .optional($0.order.transactionID) }),
         ])
-        listing.rows = purchases.orders.map { one in
-            [
-                .string(one.order.id), .string(one.order.productID.text), .integer(Int64(one.order.quantity)),
-                .optional(one.priceMilliunits.map { Milliunits($0).decimal }), .optional(one.currency),
-                .optional(one.order.environment?.rawValue), .string(one.order.state.rawValue),
-                .string(one.order.cause), .string(one.order.createdAt.iso8601), .string(one.order.expiresAt.iso8601),
-                .optional(one.order.paidAt), .optional(one.order.transactionID),
-            ]
-        }
-        return listing
     }
 
     private var changes: Listing {
@@ -273,10 +258,9 @@ extension CustomerExport {
     }
 
     private var balances: Listing {
-        Listing(
-            columns: ["credit", "environment", "units"],
-            rows: purchases.balances.map { one in
-                [.string(one.credit), .string(one.environment.rawValue), .integer(one.units)]
-            })
+        purchases.balances.listing([
+            ("credit", { .string($0.credit) }), ("environment", { .string($0.environment.rawValue) }),
+            ("units", { .integer($0.units) }),
+        ])
     }
 }

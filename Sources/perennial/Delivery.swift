@@ -96,20 +96,18 @@ struct DeliverySkipCommand: AsyncParsableCommand {
 
 extension Listing {
     init(_ deliveries: [Delivery]) {
-        self.init(columns: [
-            "delivery_id", "position", "customer", "environment", "product_id", "kind", "credit", "units", "turn",
-            "reason", "order_id", "transaction_id", "original_transaction_id", "state", "created_at", "settled_at",
-            "settled_by", "skip_reason",
+        self = deliveries.listing([
+            ("delivery_id", { .string("\($0.id)") }),
+            ("position", { one in one.position.map { .integer($0) } ?? .null }), ("customer", { .string($0.customer) }),
+            ("environment", { .string($0.environment.rawValue) }), ("product_id", { .string($0.productID.text) }),
+            ("kind", { .string($0.kind.rawValue) }), ("credit", { .optional($0.credit) }),
+            ("units", { one in one.units.map { .integer($0) } ?? .null }), ("turn", { .integer(Int64($0.turn)) }),
+            ("reason", { .string($0.reason) }), ("order_id", { .optional($0.orderID) }),
+            ("transaction_id", { .string($0.transactionID.text) }),
+            ("original_transaction_id", { .string($0.originalTransactionID.text) }),
+            ("state", { .string($0.state.rawValue) }), ("created_at", { .string($0.createdAt.iso8601) }),
+            ("settled_at", { .optional($0.settledAt) }), ("settled_by", { .optional($0.settledBy) }),
+            ("skip_reason", { .optional($0.skipReason) }),
         ])
-        rows = deliveries.map { one in
-            [
-                .string("\(one.id)"), one.position.map { .integer($0) } ?? .null, .string(one.customer),
-                .string(one.environment.rawValue), .string(one.productID.text), .string(one.kind.rawValue),
-                .optional(one.credit), one.units.map { .integer($0) } ?? .null, .integer(Int64(one.turn)),
-                .string(one.reason), .optional(one.orderID), .string(one.transactionID.text),
-                .string(one.originalTransactionID.text), .string(one.state.rawValue), .string(one.createdAt.iso8601),
-                .optional(one.settledAt), .optional(one.settledBy), .optional(one.skipReason),
-            ]
-        }
     }
 }

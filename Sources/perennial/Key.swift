@@ -74,13 +74,11 @@ struct KeyRevokeCommand: AsyncParsableCommand {
 
 extension Listing {
     init(keys: [ListedAPIKey]) {
-        self.init(columns: ["key_id", "scope", "bundle_id", "rate", "burst", "created_at", "revoked_at"])
-        rows = keys.map { listed in
-            [
-                .string("\(listed.key.id)"), .string(listed.key.scope.rawValue),
-                .optional(listed.key.bundleID?.text), .number(listed.key.rate.perSecond),
-                .number(listed.key.rate.burst), .string(listed.createdAt.iso8601), .optional(listed.revokedAt),
-            ]
-        }
+        self = keys.listing([
+            ("key_id", { .string("\($0.key.id)") }), ("scope", { .string($0.key.scope.rawValue) }),
+            ("bundle_id", { .optional($0.key.bundleID?.text) }), ("rate", { .number($0.key.rate.perSecond) }),
+            ("burst", { .number($0.key.rate.burst) }), ("created_at", { .string($0.createdAt.iso8601) }),
+            ("revoked_at", { .optional($0.revokedAt) }),
+        ])
     }
 }

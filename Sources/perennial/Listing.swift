@@ -127,6 +127,13 @@ struct TerminalStyle: Sendable, Hashable {
     }
 }
 
+extension Array {
+    /// Returns a listing with a row for each element; each column has its name and its value in a row.
+    func listing(_ columns: [(name: String, value: (Element) -> JSONValue)]) -> Listing {
+        Listing(columns: columns.map(\.name), rows: map { element in columns.map { $0.value(element) } })
+    }
+}
+
 extension Listing {
     /// The least characters that a shortened column keeps.
     private static let cellMin = 8

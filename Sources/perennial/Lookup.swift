@@ -29,18 +29,15 @@ struct EntitlementsCommand: AsyncParsableCommand {
             return try await ledger.customers.entitlements(
                 app: flags.app, customer: flags.customer, at: at, knownAt: knownAt)
         }
-        var listing = Listing(columns: [
-            "entitlement", "granted", "until", "product_id", "state", "reason", "environment", "basis", "as_of",
-            "checked_at", "ended_at",
-        ])
-        listing.rows = entitlements.map { right in
-            [
-                .string(right.name), .bool(right.granted), .optional(right.until), .optional(right.productID?.text),
-                .optional(right.state), .optional(right.reason), .string(right.environment.rawValue),
-                .string(right.basis), .optional(right.asOf), .optional(right.checkedAt), .optional(right.endedAt),
-            ]
-        }
-        form.show(listing)
+        form.show(
+            entitlements.listing([
+                ("entitlement", { .string($0.name) }), ("granted", { .bool($0.granted) }),
+                ("until", { .optional($0.until) }), ("product_id", { .optional($0.productID?.text) }),
+                ("state", { .optional($0.state) }), ("reason", { .optional($0.reason) }),
+                ("environment", { .string($0.environment.rawValue) }), ("basis", { .string($0.basis) }),
+                ("as_of", { .optional($0.asOf) }), ("checked_at", { .optional($0.checkedAt) }),
+                ("ended_at", { .optional($0.endedAt) }),
+            ]))
     }
 }
 

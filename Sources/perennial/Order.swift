@@ -77,18 +77,14 @@ struct OrderCancelCommand: AsyncParsableCommand {
 
 extension Listing {
     fileprivate init(_ orders: [Order]) {
-        self.init(columns: [
-            "order_id", "customer", "product_id", "quantity", "environment", "state", "cause", "created_at",
-            "expires_at", "paid_at", "transaction_id", "delivery_ids",
+        self = orders.listing([
+            ("order_id", { .string($0.id) }), ("customer", { .string($0.customer) }),
+            ("product_id", { .string($0.productID.text) }), ("quantity", { .integer(Int64($0.quantity)) }),
+            ("environment", { .optional($0.environment?.rawValue) }), ("state", { .string($0.state.rawValue) }),
+            ("cause", { .string($0.cause) }), ("created_at", { .string($0.createdAt.iso8601) }),
+            ("expires_at", { .string($0.expiresAt.iso8601) }), ("paid_at", { .optional($0.paidAt) }),
+            ("transaction_id", { .optional($0.transactionID) }),
+            ("delivery_ids", { .string($0.deliveryIDs.joined(separator: " ")) }),
         ])
-        rows = orders.map { order in
-            [
-                .string(order.id), .string(order.customer), .string(order.productID.text),
-                .integer(Int64(order.quantity)), .optional(order.environment?.rawValue), .string(order.state.rawValue),
-                .string(order.cause), .string(order.createdAt.iso8601), .string(order.expiresAt.iso8601),
-                .optional(order.paidAt), .optional(order.transactionID),
-                .string(order.deliveryIDs.joined(separator: " ")),
-            ]
-        }
     }
 }

@@ -179,20 +179,16 @@ struct ReceiptShowCommand: AsyncParsableCommand {
 
 extension Listing {
     init(receipts: [StoredReceipt]) {
-        self.init(columns: [
-            "receipt_id", "bundle_id", "environment", "outcome", "customers", "subscriptions", "received_at",
-            "asked_at", "verified_at", "next_check_at", "reason", "form", "vouching",
+        self = receipts.listing([
+            ("receipt_id", { .string($0.id.description) }), ("bundle_id", { .string($0.bundleID.text) }),
+            ("environment", { .optional($0.environment?.rawValue) }), ("outcome", { .optional($0.outcome) }),
+            ("customers", { receipt in .array(receipt.customers.map { .string($0) }) }),
+            ("subscriptions", { receipt in .array(receipt.subscriptions.map { .string($0.text) }) }),
+            ("received_at", { .string($0.receivedAt.iso8601) }), ("asked_at", { .optional($0.askedAt) }),
+            ("verified_at", { .optional($0.verifiedAt) }), ("next_check_at", { .optional($0.nextCheckAt) }),
+            ("reason", { .optional($0.reason) }), ("form", { .string($0.form.rawValue) }),
+            ("vouching", { .string($0.vouching.rawValue) }),
         ])
-        rows = receipts.map { receipt in
-            [
-                .string(receipt.id.description), .string(receipt.bundleID.text),
-                .optional(receipt.environment?.rawValue), .optional(receipt.outcome),
-                .array(receipt.customers.map { .string($0) }),
-                .array(receipt.subscriptions.map { .string($0.text) }), .string(receipt.receivedAt.iso8601),
-                .optional(receipt.askedAt), .optional(receipt.verifiedAt), .optional(receipt.nextCheckAt),
-                .optional(receipt.reason), .string(receipt.form.rawValue), .string(receipt.vouching.rawValue),
-            ]
-        }
     }
 }
 
@@ -222,20 +218,14 @@ extension Settled {
 
 extension Listing {
     fileprivate init(subscriptions: [Settled.SubscriptionOutcome]) {
-        self.init(columns: [
-            "subscription", "environment", "product", "state", "reason", "entitled", "until", "flags", "ownership",
+        self = subscriptions.listing([
+            ("subscription", { .string($0.id.text) }), ("environment", { .string($0.environment.rawValue) }),
+            ("product", { .string($0.verdict.productID.text) }), ("state", { .string($0.verdict.state.rawValue) }),
+            ("reason", { .optional($0.verdict.reason?.rawValue) }), ("entitled", { .bool($0.verdict.entitled) }),
+            ("until", { .optional($0.verdict.entitledUntil) }),
+            ("flags", { outcome in .array(outcome.verdict.flags.map { .string($0.rawValue) }) }),
+            ("ownership", { .string($0.owners) }),
         ])
-        rows = subscriptions.map { outcome in
-            let verdict = outcome.verdict
-            return [
-                .string(outcome.id.text), .string(outcome.environment.rawValue), .string(verdict.productID.text),
-                .string(verdict.state.rawValue), .optional(verdict.reason?.rawValue), .bool(verdict.entitled),
-                .optional(verdict.entitledUntil), .array(verdict.flags.map { .string($0.rawValue) }),
-                .string(
-                    outcome.ownership.sorted { $0.key.text < $1.key.text }.map { "\($0.key.text) \($0.value.text)" }
-                        .joined(separator: ", ")),
-            ]
-        }
     }
 
     fileprivate init(changes settled: Settled) {
@@ -251,6 +241,12 @@ extension Listing {
             .string(event.occurredAt.iso8601), .string(event.kind.rawValue), .optional(subscription),
             .string(event.productID.text),
         ]
+    }
+}
+
+extension Settled.SubscriptionOutcome {
+    fileprivate var owners: String {
+        ownership.sorted { $0.key.text < $1.key.text }.map { "\($0.key.text) \($0.value.text)" }.joined(separator: ", ")
     }
 }
 

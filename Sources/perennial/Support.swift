@@ -61,17 +61,12 @@ struct SupportFlags: ParsableArguments {
 
 extension Listing {
     init(_ made: MadeSupportCall) {
-        self.init(columns: [
-            "request_id", "outcome", "repeated", "attempts", "extended_until", "answered_at", "check_due",
+        self = [made].listing([
+            ("request_id", { .string($0.call.requestID) }), ("outcome", { .string($0.call.outcome.rawValue) }),
+            ("repeated", { .bool($0.isRepeated) }), ("attempts", { .integer(Int64($0.call.attempts)) }),
+            ("extended_until", { .optional($0.call.extendedUntil) }),
+            ("answered_at", { .optional($0.call.answeredAt) }), ("check_due", { .bool($0.isChecked) }),
         ])
-        let call = made.call
-        rows = [
-            [
-                .string(call.requestID), .string(call.outcome.rawValue), .bool(made.isRepeated),
-                .integer(Int64(call.attempts)), .optional(call.extendedUntil), .optional(call.answeredAt),
-                .bool(made.isChecked),
-            ]
-        ]
     }
 }
 
@@ -130,22 +125,18 @@ extension Failure {
 
 extension Listing {
     init(_ transactions: [SignedTransaction]) {
-        self.init(columns: [
-            "transaction_id", "original_transaction_id", "product_id", "purchased_at", "expires_at", "revoked_at",
-            "revocation_reason", "app_account_token", "price", "currency", "quantity", "ownership", "environment",
-            "signed_at",
+        self = transactions.listing([
+            ("transaction_id", { .string($0.row.transactionID.text) }),
+            ("original_transaction_id", { .string($0.row.originalTransactionID.text) }),
+            ("product_id", { .string($0.row.productID.text) }), ("purchased_at", { .optional($0.row.purchasedAt) }),
+            ("expires_at", { .optional($0.row.expiresAt) }), ("revoked_at", { .optional($0.row.cancelledAt) }),
+            ("revocation_reason", { .optional($0.revocationReason) }),
+            ("app_account_token", { .optional($0.row.appAccountToken) }),
+            ("price", { one in .optional(one.row.price?.milliunits.map { Milliunits($0).decimal }) }),
+            ("currency", { .optional($0.row.price?.currency) }), ("quantity", { .integer(Int64($0.row.quantity)) }),
+            ("ownership", { .optional($0.row.ownership?.raw) }), ("environment", { .optional($0.environment) }),
+            ("signed_at", { .optional($0.row.asOf) }),
         ])
-        rows = transactions.map { one in
-            let row = one.row
-            return [
-                .string(row.transactionID.text), .string(row.originalTransactionID.text), .string(row.productID.text),
-                .optional(row.purchasedAt), .optional(row.expiresAt), .optional(row.cancelledAt),
-                .optional(one.revocationReason), .optional(row.appAccountToken),
-                .optional(row.price?.milliunits.map { Milliunits($0).decimal }), .optional(row.price?.currency),
-                .integer(Int64(row.quantity)), .optional(row.ownership?.raw), .optional(one.environment),
-                .optional(row.asOf),
-            ]
-        }
     }
 }
 
