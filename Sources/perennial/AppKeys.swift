@@ -221,22 +221,17 @@ struct AppClaimsCommand: AsyncParsableCommand {
     func run() async throws {
         guard let claim else {
             let claims = try await flags.ledger { try await $0.intake.unreadClaims(of: bundleID) }
-            return form.show(Listing(claims: claims))
+            return form.show(
+                claims.listing([
+                    ("claim", { .string($0.name) }), ("unreadable", { .bool($0.isUnreadable) }),
+                    ("texts", { .integer($0.texts) }), ("first_seen_at", { .string($0.firstSeenAt.iso8601) }),
+                    ("last_seen_at", { .string($0.lastSeenAt.iso8601) }),
+                ]))
         }
         guard let example = try await flags.ledger({ try await $0.intake.unreadExample(of: claim, app: bundleID) })
         else {
             throw Failure("No text that states \(claim) is kept; the next one will be.")
         }
         printLine(example)
-    }
-}
-
-extension Listing {
-    fileprivate init(claims: [CountedClaim]) {
-        self = claims.listing([
-            ("claim", { .string($0.name) }), ("unreadable", { .bool($0.isUnreadable) }),
-            ("texts", { .integer($0.texts) }), ("first_seen_at", { .string($0.firstSeenAt.iso8601) }),
-            ("last_seen_at", { .string($0.lastSeenAt.iso8601) }),
-        ])
     }
 }

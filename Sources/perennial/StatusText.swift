@@ -82,17 +82,16 @@ extension LedgerStatus {
 
     /// The lanes. People read a number at which the count stopped with a plus, such as `10000+`.
     private func laneListing(forPeople: Bool) -> Listing {
-        var listing = Listing(columns: [
-            "bundle_id", "lane", "receipts", "due", "overdue", "in_flight", "next_due_at", "lag_s",
-        ])
-        listing.rows = lanes.map { lane in
-            let numbers: [JSONValue] = [lane.receipts, lane.due, lane.overdue, lane.inFlight].map { number in
-                forPeople && number >= lane.countedTo ? .string("\(number)+") : .integer(number)
-            }
-            let lag = lane.lagSeconds.map { JSONValue.integer(Int64(max(0, $0))) } ?? .null
-            return [.string(lane.bundleID.text), .string("\(lane.lane)")] + numbers + [.optional(lane.nextDueAt), lag]
+        func number(_ number: Int64, in lane: LaneStatus) -> JSONValue {
+            forPeople && number >= lane.countedTo ? .string("\(number)+") : .integer(number)
         }
-        return listing
+        return lanes.listing([
+            ("bundle_id", { .string($0.bundleID.text) }), ("lane", { .string("\($0.lane)") }),
+            ("receipts", { number($0.receipts, in: $0) }), ("due", { number($0.due, in: $0) }),
+            ("overdue", { number($0.overdue, in: $0) }), ("in_flight", { number($0.inFlight, in: $0) }),
+            ("next_due_at", { .optional($0.nextDueAt) }),
+            ("lag_s", { lane in lane.lagSeconds.map { .integer(Int64(max(0, $0))) } ?? .null }),
+        ])
     }
 }
 

@@ -41,7 +41,19 @@ struct SupportFlags: ParsableArguments {
     func showTransactions(_ question: SupportQuestion) async throws {
         let contents = try await run { try await $0.support(question, about: $1, in: environment) }
         guard case .transactions(let found, let goesOn) = contents else { throw Failure.otherAnswer }
-        form.show(Listing(found))
+        form.show(
+            found.listing([
+                ("transaction_id", { .string($0.row.transactionID.text) }),
+                ("original_transaction_id", { .string($0.row.originalTransactionID.text) }),
+                ("product_id", { .string($0.row.productID.text) }), ("purchased_at", { .optional($0.row.purchasedAt) }),
+                ("expires_at", { .optional($0.row.expiresAt) }), ("revoked_at", { .optional($0.row.cancelledAt) }),
+                ("revocation_reason", { .optional($0.revocationReason) }),
+                ("app_account_token", { .optional($0.row.appAccountToken) }),
+                ("price", { one in .optional(one.row.price?.milliunits.map { Milliunits($0).decimal }) }),
+                ("currency", { .optional($0.row.price?.currency) }), ("quantity", { .integer(Int64($0.row.quantity)) }),
+                ("ownership", { .optional($0.row.ownership?.raw) }), ("environment", { .optional($0.environment) }),
+                ("signed_at", { .optional($0.row.asOf) }),
+            ]))
         if goesOn { printError("Apple knows more transactions than these \(found.count).") }
     }
 
@@ -52,21 +64,16 @@ struct SupportFlags: ParsableArguments {
 
     /// Shows a call, and in words what does not show in its row.
     func show(_ made: MadeSupportCall) {
-        form.show(Listing(made))
+        form.show(
+            [made].listing([
+                ("request_id", { .string($0.call.requestID) }), ("outcome", { .string($0.call.outcome.rawValue) }),
+                ("repeated", { .bool($0.isRepeated) }), ("attempts", { .integer(Int64($0.call.attempts)) }),
+                ("extended_until", { .optional($0.call.extendedUntil) }),
+                ("answered_at", { .optional($0.call.answeredAt) }), ("check_due", { .bool($0.isChecked) }),
+            ]))
         guard form.format == .table else { return }
         if made.isRepeated { printError("It was done before; nothing was sent now.") }
         if made.isChecked { printError("Apple is asked about the subscription at once.") }
-    }
-}
-
-extension Listing {
-    init(_ made: MadeSupportCall) {
-        self = [made].listing([
-            ("request_id", { .string($0.call.requestID) }), ("outcome", { .string($0.call.outcome.rawValue) }),
-            ("repeated", { .bool($0.isRepeated) }), ("attempts", { .integer(Int64($0.call.attempts)) }),
-            ("extended_until", { .optional($0.call.extendedUntil) }),
-            ("answered_at", { .optional($0.call.answeredAt) }), ("check_due", { .bool($0.isChecked) }),
-        ])
     }
 }
 
@@ -121,23 +128,6 @@ struct SupportRefundsCommand: AsyncParsableCommand {
 extension Failure {
     /// An answer to another question than the one asked.
     static let otherAnswer = Failure("Apple answered to another question; please report this as a bug.")
-}
-
-extension Listing {
-    init(_ transactions: [SignedTransaction]) {
-        self = transactions.listing([
-            ("transaction_id", { .string($0.row.transactionID.text) }),
-            ("original_transaction_id", { .string($0.row.originalTransactionID.text) }),
-            ("product_id", { .string($0.row.productID.text) }), ("purchased_at", { .optional($0.row.purchasedAt) }),
-            ("expires_at", { .optional($0.row.expiresAt) }), ("revoked_at", { .optional($0.row.cancelledAt) }),
-            ("revocation_reason", { .optional($0.revocationReason) }),
-            ("app_account_token", { .optional($0.row.appAccountToken) }),
-            ("price", { one in .optional(one.row.price?.milliunits.map { Milliunits($0).decimal }) }),
-            ("currency", { .optional($0.row.price?.currency) }), ("quantity", { .integer(Int64($0.row.quantity)) }),
-            ("ownership", { .optional($0.row.ownership?.raw) }), ("environment", { .optional($0.environment) }),
-            ("signed_at", { .optional($0.row.asOf) }),
-        ])
-    }
 }
 
 struct SupportTestCommand: AsyncParsableCommand {

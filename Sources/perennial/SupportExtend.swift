@@ -117,13 +117,12 @@ struct SupportExtendStatusCommand: AsyncParsableCommand {
             return (request, try await tracker.support(question, about: app, in: environment))
         }
         guard case .extensionStatus(let status) = contents else { throw Failure.otherAnswer }
-        let row: [JSONValue] = [
-            .string(request), .bool(status.isComplete),
-            .optional(status.completedAt.map { Instant(milliseconds: $0) }), .integer(status.succeeded),
-            .integer(status.failed),
-        ]
-        let columns = ["request_id", "complete", "completed_at", "succeeded", "failed"]
-        support.form.show(Listing(columns: columns, rows: [row]))
+        support.form.show(
+            [status].listing([
+                ("request_id", { _ in .string(request) }), ("complete", { .bool($0.isComplete) }),
+                ("completed_at", { status in .optional(status.completedAt.map { Instant(milliseconds: $0) }) }),
+                ("succeeded", { .integer($0.succeeded) }), ("failed", { .integer($0.failed) }),
+            ]))
     }
 }
 
