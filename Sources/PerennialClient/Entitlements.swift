@@ -123,8 +123,7 @@ extension PerennialServer {
             throw PerennialError(.invalid, "A batch has at most \(Self.batchCustomersMax) customers.")
         }
         let call = Call(
-            method: "POST", path: try appPath("entitlements:batch"),
-            body: try JSONText.encode(["customers": customers]))
+            path: try appPath("entitlements:batch"), body: try JSONText.encode(["customers": customers]))
         let batch = try await answer(BatchAnswer.self, to: call)
         guard batch.customers.map(\.customer) == customers else {
             throw PerennialError(.unreadable, "The answer to a batch names other customers than the question.")

@@ -192,7 +192,7 @@ extension PerennialServer {
             customer: order.customer, productID: order.productID, quantity: order.quantity,
             price: order.price?.amount, currency: order.price?.currency, device: order.device)
         let call = Call(
-            method: "POST", path: try appPath("orders"), body: try JSONText.encode(body),
+            path: try appPath("orders"), body: try JSONText.encode(body),
             headers: ["Idempotency-Key": order.idempotencyKey])
         return try await answer(PlacedOrder.self, to: call, of: [200, 201])
     }
@@ -258,8 +258,7 @@ extension PerennialServer {
         var body = ["state": state.rawValue, "proof": try order.proof(state, code: code)]
         body["code"] = code
         let call = Call(
-            method: "POST", path: "/v1/orders/\(try Call.part(order.id))/state", body: try JSONText.encode(body),
-            isKeyed: false)
+            path: "/v1/orders/\(try Call.part(order.id))/state", body: try JSONText.encode(body), isKeyed: false)
         return try await answer(StateAnswer.self, to: call).state
     }
 }

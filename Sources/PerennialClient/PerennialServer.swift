@@ -50,9 +50,9 @@ public struct PerennialServer: Sendable, CustomStringConvertible {
 
 /// One request to the server.
 struct Call {
-    var method = "GET"
     /// The path, percent-encoded, from `/v1` on.
     let path: String
+    /// What is posted; nil for a GET.
     var body: Data?
     /// Headers beyond those of every request.
     var headers: [String: String] = [:]
@@ -132,7 +132,7 @@ extension PerennialServer {
         // An answer has to show what has just been bought, and the system's cache would answer instead.
         var request = URLRequest(
             url: address, cachePolicy: .reloadIgnoringLocalCacheData, timeoutInterval: call.seconds ?? requestSeconds)
-        request.httpMethod = call.method
+        request.httpMethod = call.body == nil ? "GET" : "POST"
         request.httpBody = call.body
         request.setValue("application/json", forHTTPHeaderField: "Accept")
         if call.body != nil { request.setValue("application/json", forHTTPHeaderField: "Content-Type") }

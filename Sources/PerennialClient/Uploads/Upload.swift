@@ -192,7 +192,7 @@ extension PerennialServer {
     private func call(for upload: Upload) throws -> Call {
         if let proof = upload.proof, let order = upload.order {
             return Call(
-                method: "POST", path: "/v1/orders/\(try Call.part(order))/receipt",
+                path: "/v1/orders/\(try Call.part(order))/receipt",
                 body: try JSONText.encode(["receipt": upload.subject.text, "proof": proof]),
                 seconds: Self.uploadSeconds, isKeyed: false)
         }
@@ -204,7 +204,6 @@ extension PerennialServer {
         body["price"] = upload.price?.amount
         body["currency"] = upload.price?.currency
         return Call(
-            method: "POST", path: try appPath("receipts"), body: try JSONText.encode(body),
-            seconds: Self.uploadSeconds)
+            path: try appPath("receipts"), body: try JSONText.encode(body), seconds: Self.uploadSeconds)
     }
 }
