@@ -75,6 +75,16 @@ struct AdminTable {
         isEmpty = rows.isEmpty
     }
 
+    /// Creates a table with a row for each item; each column has its title and its cell in a row.
+    init<Item>(
+        _ caption: String, of items: [Item], empty: String = "None.", isStacked: Bool = false,
+        _ columns: [(title: String, cell: (Item) -> Cell)]
+    ) {
+        self.init(
+            caption, columns.map(\.title), empty: empty, isStacked: isStacked,
+            items.map { item in columns.map { $0.cell(item) } })
+    }
+
     init(_ caption: String, facts: [(String, Cell)]) {
         self.init(caption, ["Fact", "Value"], facts.map { [.text($0), $1] })
     }

@@ -79,16 +79,14 @@ extension AdminSite {
 
     private static func table(of cohorts: [RevenueCohort]) -> AdminTable {
         AdminTable(
-            "Revenue by month of the first charge",
-            ["First charged", "Currency", "Subscriptions", "Pay now", "Share", "Revenue", "Each"],
+            "Revenue by month of the first charge", of: cohorts,
             empty: "No subscription was first charged within twelve months.",
-            cohorts.map { one in
-                [
-                    .text(String(one.since.prefix(7))), .text(one.currency), .number(one.subscriptions),
-                    .number(one.paying), .share(one.paying, of: one.subscriptions), .amount(one.milliunits),
-                    .amount(one.subscriptions > 0 ? one.milliunits / one.subscriptions : 0),
-                ]
-            })
+            [
+                ("First charged", { .text(String($0.since.prefix(7))) }), ("Currency", { .text($0.currency) }),
+                ("Subscriptions", { .number($0.subscriptions) }), ("Pay now", { .number($0.paying) }),
+                ("Share", { .share($0.paying, of: $0.subscriptions) }), ("Revenue", { .amount($0.milliunits) }),
+                ("Each", { .amount($0.subscriptions > 0 ? $0.milliunits / $0.subscriptions : 0) }),
+            ])
     }
 
     /// Returns the trials of each month as bars, and as rows with the newest first.

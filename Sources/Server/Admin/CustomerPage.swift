@@ -40,32 +40,28 @@ struct CustomerPage {
         grants = Self.grants(explanation)
         subscriptions = Self.subscriptions(explanation)
         purchases = AdminTable(
-            "One-time purchases", ["Transaction", "Product", "Quantity", "Purchased", "Refunded"], isStacked: true,
-            explanation.purchases.map { one in
-                [
-                    .text(one.state.transactionID.text), .text(one.state.facts.key.productID.text),
-                    .number(one.state.quantity), .instant(one.state.purchasedAt), .instant(one.state.revokedAt),
-                ]
-            })
+            "One-time purchases", of: explanation.purchases, isStacked: true,
+            [
+                ("Transaction", { .text($0.state.transactionID.text) }),
+                ("Product", { .text($0.state.facts.key.productID.text) }), ("Quantity", { .number($0.state.quantity) }),
+                ("Purchased", { .instant($0.state.purchasedAt) }), ("Refunded", { .instant($0.state.revokedAt) }),
+            ])
         self.timeline = AdminTable(
-            "Timeline, newest period first; a period that begins later holds if nothing more is learnt",
-            ["Subscription", "From", "Until", "State", "Access", "Product", "Special"], isStacked: true,
-            timeline.map { one in
-                [
-                    .text(one.originalTransactionID.text), .instant(one.since), .instant(one.until, orElse: "open"),
-                    .state(one.state, one.reason), .text(one.entitled ? "yes" : "no"),
-                    .text(one.productID.text), .text(one.flags.isEmpty ? nil : one.flags.joined(separator: ", ")),
-                ]
-            })
-        self.events = AdminTable(
-            "What happened, newest first", ["Event", "Subscription", "Product", "Happened", "Recorded"],
+            "Timeline, newest period first; a period that begins later holds if nothing more is learnt", of: timeline,
             isStacked: true,
-            events.map { one in
-                [
-                    .text(one.kind), .text(one.originalTransactionID.text), .text(one.productID.text),
-                    .instant(one.occurredAt), .instant(one.recordedAt),
-                ]
-            })
+            [
+                ("Subscription", { .text($0.originalTransactionID.text) }), ("From", { .instant($0.since) }),
+                ("Until", { .instant($0.until, orElse: "open") }), ("State", { .state($0.state, $0.reason) }),
+                ("Access", { .text($0.entitled ? "yes" : "no") }), ("Product", { .text($0.productID.text) }),
+                ("Special", { .text($0.flags.isEmpty ? nil : $0.flags.joined(separator: ", ")) }),
+            ])
+        self.events = AdminTable(
+            "What happened, newest first", of: events, isStacked: true,
+            [
+                ("Event", { .text($0.kind) }), ("Subscription", { .text($0.originalTransactionID.text) }),
+                ("Product", { .text($0.productID.text) }), ("Happened", { .instant($0.occurredAt) }),
+                ("Recorded", { .instant($0.recordedAt) }),
+            ])
         self.receipts = ReceiptPage.table(of: receipts)
     }
 

@@ -71,13 +71,11 @@ extension AdminSite {
             ? nil : text.isEmpty ? [] : try await tracker.ledger.admin.search(text, limit: CustomersPage.customersMax)
         let table = found.map { found in
             AdminTable(
-                "Customers found", ["Customer", "App", "Known since"], empty: "No customer was found.",
-                found.map { one in
-                    [
-                        .text(one.customer, link: CustomerPage.path(of: one.customer, in: one.bundleID)),
-                        .text(one.bundleID.text), .instant(one.createdAt),
-                    ]
-                })
+                "Customers found", of: found, empty: "No customer was found.",
+                [
+                    ("Customer", { .text($0.customer, link: CustomerPage.path(of: $0.customer, in: $0.bundleID)) }),
+                    ("App", { .text($0.bundleID.text) }), ("Known since", { .instant($0.createdAt) }),
+                ])
         }
         let content = CustomersPage(
             text: text, found: table, isCut: (found?.count ?? 0) >= CustomersPage.customersMax,

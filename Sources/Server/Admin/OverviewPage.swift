@@ -154,24 +154,20 @@ struct IncidentsPage {
                 ]
             })
         self.incidents = AdminTable(
-            "Incidents, those that run first", ["App", "What", "Since", "Until", "Answers", "Refused", "Last reason"],
-            empty: "There was none.",
-            incidents.map { one in
-                [
-                    .text(one.bundleID.text), .text(one.kind.rawValue), .instant(one.openedAt),
-                    .instant(one.closedAt, orElse: "running"), .number(one.asked), .number(one.refused),
-                    .text(one.lastReason),
-                ]
-            })
+            "Incidents, those that run first", of: incidents, empty: "There was none.",
+            [
+                ("App", { .text($0.bundleID.text) }), ("What", { .text($0.kind.rawValue) }),
+                ("Since", { .instant($0.openedAt) }), ("Until", { .instant($0.closedAt, orElse: "running") }),
+                ("Answers", { .number($0.asked) }), ("Refused", { .number($0.refused) }),
+                ("Last reason", { .text($0.lastReason) }),
+            ])
         self.invariants = AdminTable(
-            "Invariants, as workers found them", ["Invariant", "Violations", "Repaired", "Looked at", "What to do"],
-            empty: "No worker has looked at them yet.",
-            invariants.map { one in
-                [
-                    .text(one.name), .number(one.violations), .number(one.repaired), .instant(one.checkedAt),
-                    .text(one.left > 0 ? "Run `perennial verify`" : nil),
-                ]
-            })
+            "Invariants, as workers found them", of: invariants, empty: "No worker has looked at them yet.",
+            [
+                ("Invariant", { .text($0.name) }), ("Violations", { .number($0.violations) }),
+                ("Repaired", { .number($0.repaired) }), ("Looked at", { .instant($0.checkedAt) }),
+                ("What to do", { .text($0.left > 0 ? "Run `perennial verify`" : nil) }),
+            ])
     }
 }
 

@@ -37,16 +37,14 @@ struct ReceiptPage {
             "Who sent it", ["Customer"],
             receipt.customers.map { [.text($0, link: CustomerPage.path(of: $0, in: receipt.bundleID))] })
         self.answers = AdminTable(
-            "What Apple answered, newest first; equal answers are one row",
-            ["Observation", "Outcome", "Status", "Reason", "Environment", "First", "Last", "Recorded"],
+            "What Apple answered, newest first; equal answers are one row", of: answers,
             empty: "Apple has not answered yet.",
-            answers.map { one in
-                [
-                    .text(String(one.observation)), .text(one.outcome), .text(one.status.map(String.init)),
-                    .text(one.reason), .text(one.environment), .instant(one.firstAsOf), .instant(one.lastAsOf),
-                    .instant(one.recordedAt),
-                ]
-            })
+            [
+                ("Observation", { .text(String($0.observation)) }), ("Outcome", { .text($0.outcome) }),
+                ("Status", { .text($0.status.map(String.init)) }), ("Reason", { .text($0.reason) }),
+                ("Environment", { .text($0.environment) }), ("First", { .instant($0.firstAsOf) }),
+                ("Last", { .instant($0.lastAsOf) }), ("Recorded", { .instant($0.recordedAt) }),
+            ])
     }
 
     private static func facts(of receipt: StoredReceipt, _ schedule: ReceiptSchedule?) -> [(String, AdminTable.Cell)] {
@@ -74,14 +72,13 @@ struct ReceiptPage {
 
     static func table(of receipts: [StoredReceipt]) -> AdminTable {
         AdminTable(
-            "Receipts, newest first", ["Receipt", "Last answer", "Reason", "Received", "Asked", "Next check"],
-            receipts.map { one in
-                [
-                    .text(one.id.description, link: path(of: one.id)), .text(one.outcome ?? "none yet"),
-                    .text(one.reason), .instant(one.receivedAt), .instant(one.askedAt),
-                    .instant(one.nextCheckAt, orElse: "no more"),
-                ]
-            })
+            "Receipts, newest first", of: receipts,
+            [
+                ("Receipt", { .text($0.id.description, link: path(of: $0.id)) }),
+                ("Last answer", { .text($0.outcome ?? "none yet") }), ("Reason", { .text($0.reason) }),
+                ("Received", { .instant($0.receivedAt) }), ("Asked", { .instant($0.askedAt) }),
+                ("Next check", { .instant($0.nextCheckAt, orElse: "no more") }),
+            ])
     }
 }
 

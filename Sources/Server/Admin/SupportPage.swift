@@ -136,14 +136,12 @@ extension AdminTable {
         var found: [SignedTransaction] = []
         if case .transactions(let named, goesOn: _) = contents { found = named }
         self.init(
-            "Refunds, as Apple answered just now", ["Transaction", "Product", "Purchased", "Refunded", "Reason"],
-            empty: "Apple refunded nothing.",
-            found.map { one in
-                [
-                    .text(one.row.transactionID.text), .text(one.row.productID.text), .instant(one.row.purchasedAt),
-                    .instant(one.row.cancelledAt), .text(one.revocationReason),
-                ]
-            })
+            "Refunds, as Apple answered just now", of: found, empty: "Apple refunded nothing.",
+            [
+                ("Transaction", { .text($0.row.transactionID.text) }), ("Product", { .text($0.row.productID.text) }),
+                ("Purchased", { .instant($0.row.purchasedAt) }), ("Refunded", { .instant($0.row.cancelledAt) }),
+                ("Reason", { .text($0.revocationReason) }),
+            ])
     }
 
     fileprivate init(test contents: SupportContents, received: Instant?) {

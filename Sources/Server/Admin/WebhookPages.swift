@@ -57,15 +57,15 @@ extension AdminSite {
     func webhooks(_: Request, _ context: AdminContext) async throws -> Response {
         let now = try await tracker.ledger.now()
         let table = AdminTable(
-            "Webhooks", ["Webhook", "Sends to", "App", "State", "Behind", "Waiting", "Oldest", "To look at"],
+            "Webhooks", of: try await tracker.ledger.webhooks.all(),
             empty: "There is none. Add one with `perennial webhook add`.", isStacked: true,
-            try await tracker.ledger.webhooks.all().map { one in
-                [
-                    .text("\(one.id)", link: WebhookPage.path(of: one.id)), .text(one.shownURL),
-                    .text(one.bundleID?.text ?? "every app"), .webhookState(one.state), .number(one.behind),
-                    .number(one.waiting), .instant(one.waitingSince), .prose(one.trouble(at: now)),
-                ]
-            })
+            [
+                ("Webhook", { .text("\($0.id)", link: WebhookPage.path(of: $0.id)) }),
+                ("Sends to", { .text($0.shownURL) }), ("App", { .text($0.bundleID?.text ?? "every app") }),
+                ("State", { .webhookState($0.state) }), ("Behind", { .number($0.behind) }),
+                ("Waiting", { .number($0.waiting) }), ("Oldest", { .instant($0.waitingSince) }),
+                ("To look at", { .prose($0.trouble(at: now)) }),
+            ])
         return try context.page("Webhooks", "webhooks", ["webhooks": table])
     }
 
