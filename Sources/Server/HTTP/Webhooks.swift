@@ -98,6 +98,7 @@ struct WebhookRoutes: Sendable {
         return Response(try await tracker.ledger.webhooks.webhook(webhook.id).json())
     }
 
+    /// The webhook that the path names. Another app's, for a key of one app, is unknown.
     private func webhook(_ context: KeyContext) async throws -> Webhook {
         try await tracker.ledger.webhooks.webhook(
             context.parameters.number("webhook", of: "webhook"), of: context.key.bundleID)

@@ -9,6 +9,7 @@ import Tracking
 struct Settings: Sendable {
     /// A libpq connection string; empty when the `PG*` variables are sufficient.
     var database = ""
+    /// What gave the location of the database, for messages.
     var databaseSource = "DATABASE_URL"
     /// A hot standby for lookups.
     var readDatabase: String?
@@ -19,6 +20,7 @@ struct Settings: Sendable {
     var httpHost = "127.0.0.1"
     /// The port the API listens on; 0 takes any free one.
     var httpPort = 8080
+    /// The reverse proxies whose X-Forwarded-For counts.
     var trustedProxies = TrustedProxies()
     var appStoreURL = AppStoreOptions.appleProductionURL
     var appStoreSandboxURL = AppStoreOptions.appleSandboxURL
@@ -123,6 +125,7 @@ struct SettingsSources {
     var environment: [String: String]
     /// The settings file's path; nil for the environment's PERENNIAL_CONFIG.
     var file: String?
+    /// Reads a file as text; a seam for tests.
     var read: @Sendable (String) throws -> String = SettingsSources.textOfFile
 
     /// Returns the settings a command needs, with warnings for the log. Throws all mistakes at once.
