@@ -105,6 +105,11 @@ extension Instant {
         self.init(milliseconds: milliseconds)
     }
 
+    /// Returns whether a text in ISO 8601 names its offset from UTC, as `Z` or in hours: no other part has these characters.
+    package static func namesOffset(_ text: String) -> Bool {
+        text.utf8.dropFirst("2026-11-20".utf8.count).contains { "Zz+-".utf8.contains($0) }
+    }
+
     /// Whether the instant lies on the last or the first day of a month in UTC. More renewals fall there, because Apple
     /// moves a renewal to a month's last day where the month lacks its day.
     var isAtTurnOfMonth: Bool {

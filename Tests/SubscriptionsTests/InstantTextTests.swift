@@ -22,6 +22,17 @@ import Testing
     }
 
     @Test(
+        "An offset is seen in every form",
+        arguments: [
+            ("2026-11-20T12:00:00Z", true), ("2026-11-20t12:00z", true), ("2026-11-20T15:00:00+0300", true),
+            ("2026-11-20T04:00:00.5-08:00", true), ("2026-11-20T12:00:00", false), ("2026-11-20 12:00:00.5", false),
+            ("2024-02-29", false), ("", false),
+        ])
+    func offsets(_ text: String, _ isNamed: Bool) {
+        #expect(Instant.namesOffset(text) == isNamed)
+    }
+
+    @Test(
         "Other texts are refused",
         arguments: [
             "", "2026", "2026-13-01", "2026-02-29", "2025-02-29T00:00:00Z", "2026-11-20T24:00:00Z", "2026-11-20T12:60Z",

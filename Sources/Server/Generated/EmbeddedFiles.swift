@@ -10,8 +10,8 @@ info:
   version: "0.1.0"
   summary: An app's App Store purchases by customer, with their end, the reason, and since when Perennial knows them.
   description: |
-    Instants are ISO 8601 in UTC with milliseconds. Under /v1, an unknown field of a body or an unknown name of a query
-    gets 400, so that a misspelt one does not count as absent; Apple's notifications may contain anything. Every error
+    Instants are ISO 8601 in UTC with milliseconds. Those of a request name an offset, `Z` or another; one without gets
+    400. Under /v1, an unknown field of a body or an unknown name of a query gets 400, so that a misspelt one does not count as absent; Apple's notifications may contain anything. Every error
     is an `application/problem+json` of RFC 9457; the last word of its `type` is stable. Bodies are JSON of at most 8
     MiB. A revoked API key is refused after at most 10 seconds. Every answer has `X-Request-Id`: the caller's, if the
     request has one of at most 128 visible ASCII characters. A key has a limit of requests a second to each server

@@ -171,12 +171,21 @@ extension Instant {
     /// PostgreSQL can represent every instant between these. No receipt is older or lasts longer.
     private static let allowed = Instant(milliseconds: 0)...Instant(milliseconds: 253_402_300_799_999)
 
-    /// Reads an instant that a caller gave: ISO 8601, between 1970 and 9999. Throws a problem for anything else.
+    /// Reads an instant that a caller gave: a date, a time and an offset, between 1970 and 9999. Throws a problem for
+    /// anything else.
     init(asked text: String, as name: String) throws {
         guard let instant = Instant(iso8601: text), Self.allowed.contains(instant) else {
             throw Problem(.invalid, "\(name) is not an instant between 1970 and 9999, like 2026-11-20T12:00:00Z.")
         }
+        try Self.requireOffset(text, as: name)
         self = instant
+    }
+
+    /// Throws a problem for an instant without an offset, because its sender may mean the time of another place.
+    static func requireOffset(_ text: String, as name: String) throws {
+        guard !namesOffset(text) else { return }
+        throw Problem(
+            .invalid, "\(name) does not say which offset its time has; write Z for UTC, like 2026-11-20T12:00:00Z.")
     }
 }
 

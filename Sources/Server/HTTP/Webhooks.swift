@@ -117,6 +117,7 @@ private struct StartText: Decodable, Sendable {
         let container = try decoder.singleValueContainer()
         let word = (try? container.decode(String.self)).flatMap { Int64($0) == nil ? $0 : nil }
         text = try word ?? "\(container.number(in: 1...Int64.max))"
+        if Instant(iso8601: text) != nil { try Instant.requireOffset(text, as: "The body's from") }
     }
 }
 

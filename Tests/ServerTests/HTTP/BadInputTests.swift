@@ -192,13 +192,15 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
     }
 
     /// The first and the last instant that may be asked for are answered; what lies outside never reaches the database.
-    @Test("Instants out of range are refused")
+    @Test("Instants out of range, and those without an offset, are refused")
     func instantsOutOfRange() async throws {
         let instants = [
             ("1970-01-01T00:00:00Z", 200), ("9999-12-31T23:59:59.999Z", 200), ("1969-12-31T23:59:59.999Z", 400),
             ("10000-01-01T00:00:00Z", 400), ("0000-01-01T00:00:00Z", 400), ("-0001-01-01T00:00:00Z", 400),
             ("294277-01-01T00:00:00Z", 400), ("2026-02-30T00:00:00Z", 400), ("2026-01-01T25:00:00Z", 400),
             ("infinity", 400), ("-infinity", 400), ("now", 400), ("99999999999999999999", 400),
+            ("9999-12-31T23:59:59", 400), ("2026-01-01T00:00:00", 400), ("2026-01-01", 400),
+            ("2026-01-01T00:00:00+02:00", 200), ("2026-01-01T00:00:00-08:00", 200),
         ]
         try await servedLedger.use { served in
             try await Serving.with(Tracker.quiet(served.ledger)) { client in
@@ -208,12 +210,17 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
                             .get, Serving.entitlements + "?\(query)=\(Self.encoded(instant))", secret: served.secret)
                         #expect(answer.status.code == status, "\(query)=\(instant)")
                         if status == 400 { try expectProblem(answer, "invalid", status: 400) }
+                        let isLocal = Instant(iso8601: instant) != nil && !Instant.namesOffset(instant)
+                        let detail = status == 400 ? try AnswerBody(answer).text("detail") : nil
+                        #expect(detail?.contains("does not say which offset") ?? false == isLocal, "\(instant)")
                     }
                     let grant = #"{"entitlement":"pro","actor":"kim","reason":"x","force":true,"until":"\#(instant)"}"#
                     let given = try await client.send(
                         .post, "/v1/apps/com.example.app/customers/kim/grants", secret: served.secret, body: grant)
                     // What is over already is not given either.
-                    #expect(given.status.code == (instant.hasPrefix("9999-") ? 201 : 400), "until \(instant)")
+                    #expect(
+                        given.status.code == (instant.hasPrefix("9999-") && instant.hasSuffix("Z") ? 201 : 400),
+                        "until \(instant)")
                 }
             }
         }

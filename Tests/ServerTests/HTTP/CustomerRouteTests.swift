@@ -74,6 +74,7 @@ private let subscribed: OncePerSuite<ServedLedger> = OncePerSuite(CustomerRouteT
                 body(1001), body(0), #"{"customers":[""]}"#, #"{"customers":["a\u0000b"]}"#, #"{"customers":[1]}"#,
                 #"{"customers":null}"#, "{}", #"{"customers":["a"],"at":"yesterday"}"#,
                 #"{"customers":["a"],"known_at":"99999-01-01T00:00:00Z"}"#,
+                #"{"customers":["a"],"at":"2026-01-01T00:00:00"}"#, #"{"customers":["a"],"known_at":"2026-01-01"}"#,
             ]
             for body in bad {
                 let answer = try await client.send(.post, Self.batch, secret: served.secret, body: body)

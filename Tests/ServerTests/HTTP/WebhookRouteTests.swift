@@ -98,6 +98,8 @@ struct WebhookRouteTests {
             #"{"url":"https://example.com/","secret":"whsec_c2hvcnQ="}"#, #"{"url":"https://example.com/","from":99}"#,
             #"{"url":"https://example.com/","from":"later"}"#,
             #"{"url":"https://example.com/","from":"2999-01-01T00:00:00Z"}"#,
+            #"{"url":"https://example.com/","from":"2026-01-01T00:00:00"}"#,
+            #"{"url":"https://example.com/","from":"2026-01-01"}"#,
             #"{"url":"https://example.com/","environment":"Test"}"#,
             #"{"url":"https://example.com/","filter":"x"}"#, #"{}"#,
             #"{"url":"https://example.com/","concurrency":1e400}"#,
