@@ -46,11 +46,13 @@ package final class Database: Sendable {
     /// - Parameter isShared: whether equal reads of other callers share the statement. It then takes arrays of text, to
     ///   which each caller gives one element, and its column `place` says to which element a row belongs, from 1. Values
     ///   that the server refuses fail alone.
-    /// - Throws: any kind except `.commitUnknown`; `.cannotConnect` after the connect time-out.
+    /// - Parameter limit: how long the caller waits, to a tenth of a second or two, where that is less than it would.
+    /// - Throws: any kind except `.commitUnknown`; `.cannotConnect` after the connect time-out or without a connection at
+    ///   the caller's limit, else `.timedOut` there.
     nonisolated(nonsending) package func query(
-        _ statement: Statement, _ parameters: [Parameter] = [], isShared: Bool = false
+        _ statement: Statement, _ parameters: [Parameter] = [], isShared: Bool = false, within limit: Duration? = nil
     ) async throws(DatabaseError) -> [Row] {
-        try await pools.get().reads.query(statement, parameters, isShared: isShared)
+        try await pools.get().reads.query(statement, parameters, isShared: isShared, within: limit)
     }
 
     /// Runs `body` in a READ COMMITTED transaction, on the thread of an exclusive connection, and commits; rolls back

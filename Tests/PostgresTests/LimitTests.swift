@@ -47,6 +47,61 @@ import Testing
         }
     }
 
+    /// The first two are on their way to the server, which works on the first; the third waits in the queue.
+    @Test("A caller's own limit ends its wait and no other", .timeLimit(.minutes(1)))
+    func aCallersOwnLimitEndsItsWait() async throws {
+        try await withTestDatabase { other, connectionString in
+            let database = Database(DatabaseConfiguration(connectionString: connectionString)) { print($0) }
+            try await expectAnswers(from: database)
+            let pause = Statement(name: "pause", sql: "SELECT pg_sleep(600)")
+            let patient = Task { try await database.ask("SELECT 'patient'::text AS word") }
+            for error in await withTaskGroup(
+                of: DatabaseError?.self,
+                body: { group in
+                    for _ in 0..<3 {
+                        group.addTask {
+                            await databaseError { _ = try await database.query(pause, within: .milliseconds(300)) }
+                        }
+                    }
+                    return await group.reduce(into: []) { $0.append($1) }
+                })
+            {
+                #expect(error?.kind == .timedOut, "\(String(describing: error))")
+                #expect(error?.message.contains("within 0.3 seconds") == true)
+            }
+            let ending = Task {
+                let end = """
+                    SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+                    WHERE datname = current_database() AND state = 'active' AND query LIKE '%pg_sleep(600)'
+                    """
+                while true {
+                    _ = try await other.ask(end)
+                    try await Task.sleep(for: .milliseconds(200))
+                }
+            }
+            #expect(try await patient.value.first?.text("word") == "patient")
+            try await expectAnswers(from: database)
+            ending.cancel()
+            _ = await ending.result
+            await database.close()
+        }
+    }
+
+    @Test("A caller's own limit holds for a server that is not there", .timeLimit(.minutes(1)))
+    func aCallersOwnLimitWithoutAServer() async throws {
+        let port = try SilentPort()
+        defer { port.close() }
+        let database = Database(
+            DatabaseConfiguration(connectionString: "host=127.0.0.1 port=\(port.number)", connectTimeoutSeconds: 40)
+        ) { print($0) }
+        let start = ContinuousClock.now
+        let statement = Statement(name: "one", sql: "SELECT 1")
+        let error = await databaseError { _ = try await database.query(statement, within: .milliseconds(300)) }
+        #expect(error?.kind == .cannotConnect)
+        #expect(ContinuousClock.now - start < .seconds(20))
+        await database.close()
+    }
+
     @Test("Scripts have no timeout")
     func scriptsHaveNoTimeout() async throws {
         try await withTestDatabase { _, connectionString in

@@ -7,9 +7,20 @@ struct ReadCall: Sendable {
     let parameters: [Parameter]
     /// Whether equal reads of other callers share its statement.
     let isShared: Bool
+    /// How long its caller waits, and when that is over; nil: as long as the pool lets it.
+    let limit: (wait: Duration, end: Moment)?
     let caller = PendingCall<[Row], DatabaseError>()
 
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
+
+    /// Returns whether the caller waits no longer.
+    func isOverdue(at now: Moment) -> Bool { limit.map { $0.end <= now } ?? false }
+
+    /// Fails the caller when it waits no longer: because there is no connection, or because no answer comes.
+    func expire(at now: Moment, withoutConnection outage: ((Duration) -> DatabaseError)? = nil) {
+        guard let limit, isOverdue(at: now) else { return }
+        fail(outage?(limit.wait) ?? .waitedTooLong(for: "'\(statement.name)'", limit.wait))
+    }
 }
 
 /// A read in flight. After the first failure of each kind it is sent again; after a second one of that kind it fails.
@@ -267,9 +278,11 @@ extension Pipeline {
         entries.flatMap { entry -> [Attempt] in if case .run(let attempts, _) = entry { attempts } else { [] } }
     }
 
-    /// Fails the callers that have waited since `moment` or longer; their reads go on and the results are dropped.
-    func expire(since moment: Moment, _ limit: Duration) {
-        for attempt in attempts where attempt.waitStart <= moment {
+    /// Fails the callers that have waited for `limit`, or for their own; their reads go on and the results are dropped.
+    func expire(at now: Moment, after limit: Duration) {
+        for attempt in attempts {
+            attempt.call.expire(at: now)
+            guard attempt.waitStart <= now - limit else { continue }
             attempt.call.fail(.waitedTooLong(for: "'\(attempt.call.statement.name)'", limit))
         }
     }

@@ -110,19 +110,22 @@ final class ReadLoop {
     private func enforceLimits(at now: Moment) {
         let configuration = pool.configuration
         let limit = isUp ? configuration.waitLimit : pool.connectLimit
-        let error =
-            isUp
-            ? DatabaseError.waitedTooLong(for: "a read", limit)
-            : outage ?? .cannotConnect("no answer within \(limit)", by: configuration.addressSource)
+        let missing = { [outage] (limit: Duration) in
+            outage ?? .cannotConnect("no answer within \(limit)", by: configuration.addressSource)
+        }
+        let error = isUp ? DatabaseError.waitedTooLong(for: "a read", limit) : missing(limit)
         for call in pool.takeWaiting(since: now - limit) { call.fail(error) }
         for attempt in again where now - attempt.waitStart >= limit { attempt.call.fail(error) }
+        for call in pool.takeOverdue(at: now) + again.map(\.call) {
+            call.expire(at: now, withoutConnection: isUp ? nil : missing)
+        }
         again.removeAll { $0.call.caller.isFinished }
 
         let wholeLimit = configuration.waitLimit + configuration.statementTimeout + Connection.slack
         for index in places.indices {
             guard case .up(var pipeline) = places[index] else { continue }
             pipeline.enforceTimeout(at: now)
-            pipeline.expire(since: now - wholeLimit, wholeLimit)
+            pipeline.expire(at: now, after: wholeLimit)
             keep(pipeline, at: index, now)
         }
     }

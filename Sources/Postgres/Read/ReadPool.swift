@@ -44,10 +44,12 @@ final class ReadPool: Sendable {
     }
 
     nonisolated(nonsending) func query(
-        _ statement: Statement, _ parameters: [Parameter], isShared: Bool
+        _ statement: Statement, _ parameters: [Parameter], isShared: Bool, within limit: Duration?
     ) async throws(DatabaseError) -> [Row] {
         if let error = DatabaseError.tooManyParameters(statement, parameters) { throw error }
-        let call = ReadCall(statement: statement, parameters: parameters, isShared: isShared)
+        let call = ReadCall(
+            statement: statement, parameters: parameters, isShared: isShared,
+            limit: limit.map { ($0, ContinuousClock.now + $0) })
         let outcome = await withTaskCancellationHandler {
             await withUnsafeContinuation { (continuation: UnsafeContinuation<Result<[Row], DatabaseError>, Never>) in
                 call.caller.suspend(continuation)
@@ -109,6 +111,11 @@ extension ReadPool {
     func take(atMost most: Int) -> [WaitQueue<ReadCall>.Waiting] { memory.withLock { $0.line.take(atMost: most) } }
 
     func takeWaiting(since moment: Moment) -> [ReadCall] { memory.withLock { $0.line.takeWaiting(since: moment) } }
+
+    /// Takes the calls whose callers wait no longer.
+    func takeOverdue(at now: Moment) -> [ReadCall] {
+        memory.withLock { $0.line.take { $0.isOverdue(at: now) } }
+    }
 
     func takeOpened() -> [Opened] {
         memory.withLock { memory in

@@ -141,6 +141,13 @@ struct WaitQueue<Call: Sendable>: Sendable {
         return taken
     }
 
+    /// Removes and returns the calls for which `isOver` holds, wherever they stand.
+    mutating func take(where isOver: (Call) -> Bool) -> [Call] {
+        let over = places.indices.dropFirst(head).filter { index in places[index].map { isOver($0.call) } ?? false }
+        let tickets = over.map { firstTicket + $0 }
+        return tickets.compactMap { leave($0) }
+    }
+
     /// Closes the queue to new calls and returns those that waited.
     mutating func close() -> [Call] {
         isClosed = true

@@ -1741,8 +1741,9 @@ paths:
     get:
       summary: Check that lookups can be answered and that the program supports the schema.
       description: >-
-        With a hot standby for lookups the answer has the state of both databases. While the primary is away, and only
-        then, requests that write get 503.
+        The answer comes within about a second, however long other requests wait for the database. With a hot standby for
+        lookups it has the state of both databases. While the primary is away, and only then, requests that write get
+        503.
       operationId: getReadiness
       tags: [operation]
       security: []

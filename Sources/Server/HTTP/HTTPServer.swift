@@ -203,6 +203,9 @@ struct ServerLimits: Sendable {
 
 /// `GET /healthz` and `GET /readyz`: whether the process is alive, and whether it can answer.
 struct Health: Sendable {
+    /// How long `/readyz` waits for each answer of the primary: a probe usually waits for a second.
+    private static let patience = Duration.milliseconds(750)
+
     let ledger: SubscriptionLedger
 
     /// Adds both routes. The first needs only microseconds, and no database.
@@ -214,13 +217,16 @@ struct Health: Sendable {
     /// Returns whether lookups can be answered from a database whose schema fits this program. Without the primary, a
     /// server with a standby stays ready: out of service it would answer no lookups, and writes are refused one by one.
     private func readiness() async throws -> Response {
+        async let primary: Void = ledger.operations.requireMigrated(within: Self.patience)
         let standby = await ledger.standby()
         do {
-            try await ledger.operations.requireMigrated()
+            try await primary
         } catch let error as LedgerError {
             throw Problem.unavailable(error.message, retryAfterSeconds: 5)
         } catch {
-            guard error.storageFailure?.isLoss == true, standby.canAnswer else { throw error }
+            guard let failure = error.storageFailure, failure.isLoss || failure.isTimeout, standby.canAnswer else {
+                throw error
+            }
             return Response(["status": "ready", "primary": "away", "standby": .string(standby.rawValue)])
         }
         guard standby != .none else { return Response(["status": "ready"]) }

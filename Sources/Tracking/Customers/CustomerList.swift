@@ -101,7 +101,8 @@ extension LedgerAdmin {
     package func search(_ text: String, limit: Int) async throws -> [FoundCustomer] {
         let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
         return try await reads.query(
-            Queries.searchCustomers, [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))]
+            Queries.searchCustomers, [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))],
+            mayTakeLong: true
         ).map { row in
             FoundCustomer(
                 bundleID: BundleID(try row.text("bundle_id")), customer: try row.text("name"),

@@ -7,13 +7,20 @@ import Synchronization
 final class Reads: Sendable {
     /// The longest lag of a standby before the primary is asked instead.
     static let behindSecondsMax = 60.0
+    /// How long a read waits for the standby before the primary is asked instead, and a check of the standby. A probe of
+    /// `/readyz`, which checks, usually waits for a second.
+    static let patience = Duration.milliseconds(750)
     /// The time between two checks, by one caller, of the standby's lag and of whether the primary is back.
     static let lookSeconds = 5
 
     private struct Memory {
         var standby: StandbyStanding
+        /// Whether the standby is away only in that it gave no answer in time: without a primary it is asked all the same.
+        var isSilent = false
         var isPrimaryAway = false
         var nextLook: ContinuousClock.Instant?
+
+        var order: [ReadSource] { (isSilent ? .behind : standby).order(isPrimaryAway: isPrimaryAway) }
     }
 
     private let primary: Database
@@ -27,24 +34,33 @@ final class Reads: Sendable {
     }
 
     /// Runs a read-only statement, with `isShared` for equal reads of others too. Throws the last database's error.
+    ///
+    /// A standby that gives no answer in time counts as away, so that one that hangs holds no lookup. With `mayTakeLong` a
+    /// read waits as long as its statement may run.
     nonisolated(nonsending) func query(
-        _ file: SQLFile, _ parameters: [Parameter] = [], isShared: Bool = false
+        _ file: SQLFile, _ parameters: [Parameter] = [], isShared: Bool = false, mayTakeLong: Bool = false
     ) async throws(DatabaseError) -> [Row] {
         let statement = Statement(file)
         guard let standby else { return try await primary.query(statement, parameters, isShared: isShared) }
         if isTimeToLook(at: ContinuousClock.now) { await look(at: standby) }
-        let order = memory.withLock { $0.standby.order(isPrimaryAway: $0.isPrimaryAway) }
+        let (order, isPrimaryAway) = memory.withLock { ($0.order, $0.isPrimaryAway) }
         var failure = DatabaseError(.cannotConnect, "No database was asked.")
+        var wasSilent = false
         for source in order {
+            let isBounded = source == .standby && source != order.last && !isPrimaryAway && !mayTakeLong
             do throws(DatabaseError) {
                 let database = source == .primary ? primary : standby
-                return try await database.query(statement, parameters, isShared: isShared)
+                return try await database.query(
+                    statement, parameters, isShared: isShared, within: isBounded ? Self.patience : nil)
             } catch {
-                guard error.isWorthAnother(than: source) else { throw error }
+                guard error.isWorthAnother(than: source, isBounded: isBounded) else { throw error }
                 note(error, of: source)
                 failure = error
+                if isBounded { wasSilent = error.isSilence }
             }
         }
+        // The primary is away, and the standby may only be slow.
+        if wasSilent { return try await standby.query(statement, parameters, isShared: isShared) }
         throw failure
     }
 
@@ -68,22 +84,31 @@ final class Reads: Sendable {
 
     private func look(at standby: Database) async {
         let found: StandbyStanding
+        var isSilent = false
         do throws(DatabaseError) {
-            let seconds = try await standby.query(Statement(Queries.standbyLag)).first?.float8IfPresent("seconds")
+            let seconds = try await standby.query(Statement(Queries.standbyLag), within: Self.patience)
+                .first?.float8IfPresent("seconds")
             found = seconds.map { $0 <= Self.behindSecondsMax ? .following : .behind } ?? .behind
-        } catch { found = .away }
+        } catch {
+            guard error.kind != .cancelled else { return }
+            found = .away
+            isSilent = error.isSilence
+        }
         memory.withLock { memory in
             memory.standby = found
+            memory.isSilent = isSilent
             memory.isPrimaryAway = false
         }
     }
 
     private func note(_ error: DatabaseError, of source: ReadSource) {
-        guard error.isLoss else { return }
+        guard error.isLoss || error.isSilence else { return }
         memory.withLock { memory in
             switch source {
             case .primary: memory.isPrimaryAway = true
-            case .standby: memory.standby = .away
+            case .standby:
+                memory.standby = .away
+                memory.isSilent = error.isSilence
             }
         }
     }
@@ -125,11 +150,15 @@ package enum StandbyStanding: String, Sendable, CaseIterable {
 }
 
 extension DatabaseError {
-    /// Whether another server may answer better: this one is away, replays (class 40) or lacks a migration (class 42).
-    fileprivate func isWorthAnother(than source: ReadSource) -> Bool {
+    /// Whether another server may answer better: this one is away or silent, replays (class 40) or lacks a migration
+    /// (class 42). A read that was not bounded may have reached the time-out of statements, as it would elsewhere.
+    fileprivate func isWorthAnother(than source: ReadSource, isBounded: Bool) -> Bool {
         switch source {
         case .primary: isLoss
-        case .standby: isLoss || ["40", "42"].contains(sqlState?.prefix(2) ?? "")
+        case .standby: isLoss || isBounded && isSilence || ["40", "42"].contains(sqlState?.prefix(2) ?? "")
         }
     }
+
+    /// Whether the server gave no answer in time, or so many callers wait for one that no more may.
+    fileprivate var isSilence: Bool { kind == .timedOut || kind == .queueFull }
 }

@@ -51,8 +51,12 @@ extension LedgerOperations {
         }
     }
 
-    /// Requires that the database has this program's migrations, and no later ones that the program does not work with.
-    package func requireMigrated() async throws {
+    /// Requires that the database has this program's migrations, and no later ones that the program does not work with. It
+    /// waits for each answer of the database within `limit`, where that is less than others wait.
+    package func requireMigrated(within limit: Duration? = nil) async throws {
+        func query(_ file: SQLFile) async throws -> [Row] {
+            try await database.query(Statement(file), within: limit)
+        }
         guard try await query(Queries.isMigrated).first?.bool("migrated") == true else {
             throw LedgerError(.mismatch, "The database has no Perennial schema; run `perennial migrate` first.")
         }

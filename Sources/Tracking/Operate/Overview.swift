@@ -104,9 +104,10 @@ extension LedgerAdmin {
     ) async throws -> Overview {
         let app = Parameter.text(bundleID?.text)
         let daily = try await reads.query(
-            Queries.overviewDays, [app, .text(environment.rawValue), .int4(Int32(clamping: days))])
-        let hours = try await reads.query(Queries.overviewChecks, [app])
-        let late = try await reads.query(Queries.overviewStaleness, [app, .int4(Overview.Staleness.overdueMax)])
+            Queries.overviewDays, [app, .text(environment.rawValue), .int4(Int32(clamping: days))], mayTakeLong: true)
+        let hours = try await reads.query(Queries.overviewChecks, [app], mayTakeLong: true)
+        let late = try await reads.query(
+            Queries.overviewStaleness, [app, .int4(Overview.Staleness.overdueMax)], mayTakeLong: true)
         guard let row = late.first else {
             throw LedgerError(.mismatch, "The ledger has no summaries; run `perennial migrate`.")
         }
@@ -125,7 +126,8 @@ extension LedgerAdmin {
         var all: [TodaySoFar] = []
         for bundleID in apps.count > Self.todayAppsMax ? [nil] : apps.map(Optional.some) {
             let rows = try await reads.query(
-                Queries.overviewDays, [.text(bundleID?.text), .text(StoreEnvironment.production.rawValue), .int4(0)])
+                Queries.overviewDays, [.text(bundleID?.text), .text(StoreEnvironment.production.rawValue), .int4(0)],
+                mayTakeLong: true)
             guard let day = try rows.first(where: { try $0.isNull("currency") }) else { continue }
             all.append(
                 TodaySoFar(
@@ -219,6 +221,7 @@ extension LedgerAdmin {
     }
 
     private func read(_ file: SQLFile, _ bundleID: BundleID?, _ environment: StoreEnvironment) async throws -> [Row] {
-        try await reads.query(file, [.text(bundleID?.text), .text(environment.rawValue), .int4(Self.cohortMonths)])
+        try await reads.query(
+            file, [.text(bundleID?.text), .text(environment.rawValue), .int4(Self.cohortMonths)], mayTakeLong: true)
     }
 }

@@ -6,9 +6,9 @@ import Postgres
 import Subscriptions
 import TestSupport
 import Testing
-import Tracking
 
 @testable import Server
+@testable import Tracking
 
 /// The tests that use it store no receipt in it.
 private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePerSuite { lend in
@@ -50,6 +50,30 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
                 let after = try await client.send(.get, "/readyz")
                 #expect(after.status == .ok && String(buffer: after.body) == #"{"status":"ready"}"#)
             }
+        }
+    }
+
+    @Test("A probe learns soon that the primary is away, however long others wait for it", .timeLimit(.minutes(1)))
+    func notReadySoon() async throws {
+        try await withoutReceipts.use { ledger, _ in
+            let away = Database(
+                DatabaseConfiguration(
+                    connectionString: "host=127.0.0.1 port=1 user=nobody dbname=nothing", connectTimeoutSeconds: 40)
+            ) { _ in }
+            for standby in [nil, ledger.database] {
+                let start = ContinuousClock.now
+                try await Serving.with(Tracker.quiet(SubscriptionLedger(database: away, reads: standby))) { client in
+                    let answer = try await client.send(.get, "/readyz")
+                    #expect(ContinuousClock.now - start < .seconds(20))
+                    if standby == nil {
+                        try expectProblem(answer, "unavailable", status: 503)
+                    } else {
+                        #expect(answer.status == .ok)
+                        #expect(try AnswerBody(answer).text("primary") == "away")
+                    }
+                }
+            }
+            await away.close()
         }
     }
 

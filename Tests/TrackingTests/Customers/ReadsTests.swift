@@ -1,3 +1,4 @@
+import Dispatch
 import Postgres
 import Subscriptions
 import TestSupport
@@ -33,6 +34,50 @@ struct ReadsTests {
         }
     }
 
+    @Test("A standby that answers nothing holds no lookup, and is asked again once it answers", .timeLimit(.minutes(1)))
+    func standbySilent() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await withReusedDatabase { standby, _ in
+                let ledger = SubscriptionLedger(database: test.database, reads: standby)
+                func granted() async throws -> [Bool] {
+                    try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann").map(\.granted)
+                }
+                // The standby knows no customer.
+                while try await granted() != [] { try await Task.sleep(for: .milliseconds(50)) }
+                let lock = TableLock(of: standby)
+                async let holding: Void = lock.hold()
+                await lock.isHeld()
+                let start = ContinuousClock.now
+                for _ in 0..<3 { #expect(try await granted() == [true]) }
+                #expect(ContinuousClock.now - start < .seconds(20))
+                #expect(await ledger.standby() == .away)
+                lock.end()
+                try await holding
+                while await ledger.standby() != .following { try await Task.sleep(for: .milliseconds(50)) }
+                while try await granted() != [] { try await Task.sleep(for: .milliseconds(50)) }
+            }
+        }
+    }
+
+    @Test("Without a primary a standby that is slow answers too", .timeLimit(.minutes(1)))
+    func primaryAwayStandbySlow() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            let primary = away()
+            let ledger = SubscriptionLedger(database: primary, reads: test.database)
+            let lock = TableLock(of: test.database)
+            async let holding: Void = lock.hold()
+            await lock.isHeld()
+            async let found = ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
+            while await ledger.standby() != .away { try await Task.sleep(for: .milliseconds(50)) }
+            lock.end()
+            try await holding
+            #expect(try await found.map(\.granted) == [true])
+            await primary.close()
+        }
+    }
+
     @Test("Without a primary the standby answers")
     func primaryAway() async throws {
         try await withLedger { test in
@@ -59,4 +104,27 @@ struct ReadsTests {
             #expect(standing.order(isPrimaryAway: isPrimaryAway) == order, "\(standing)")
         }
     }
+}
+
+/// A lock on what lookups read. It makes a database like one that hangs: it takes their statements and answers none.
+private struct TableLock: Sendable {
+    private let database: Database
+    private let held = AsyncStream.makeStream(of: Void.self)
+    private let isOver = DispatchSemaphore(value: 0)
+
+    init(of database: Database) { self.database = database }
+
+    /// Holds the lock until it is told to end.
+    func hold() async throws {
+        try await database.transaction { transaction in
+            defer { held.continuation.finish() }
+            try transaction.script("LOCK TABLE ledger.app, ledger.current_entitlements IN ACCESS EXCLUSIVE MODE")
+            held.continuation.finish()
+            isOver.wait()
+        }
+    }
+
+    func isHeld() async { for await _ in held.stream {} }
+
+    func end() { isOver.signal() }
 }
