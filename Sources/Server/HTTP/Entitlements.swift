@@ -212,7 +212,7 @@ extension Freshness {
 
 /// The terms, beside the subscription, on which the bound on the age of answers depends.
 struct FreshnessTerms: Sendable {
-    /// The app's policies, at most a minute old.
+    /// The app's policies, at most a few seconds old.
     let production, sandbox: Policy
     /// How long a worker may lease a receipt, in seconds.
     let leaseSeconds: Double
@@ -304,11 +304,12 @@ struct EntityTag: Sendable, Hashable, CustomStringConvertible {
     }
 }
 
-/// A cache of recently used apps with the terms of their answers, so that not every lookup queries them. Only apps that
-/// exist are cached, so a new app is known at once. A changed setting shows after a minute at most.
+/// A cache of the apps with the terms of their answers, so that not every lookup queries them. Only apps that exist are
+/// cached, so a new app is known at once. A removed app and a changed setting show after `secondsMax` at most: one query
+/// renews all apps, so that it costs little.
 final class KnownApps: Sendable {
-    private static let secondsMax = 60
-    private static let entriesMax = 1000
+    private static let secondsMax = 5
+    private static let entriesMax = 10_000
 
     private let tracker: Tracker
     private let known = Mutex(TTLCache<BundleID, FreshnessTerms>(entriesMax: entriesMax, seconds: secondsMax))
@@ -325,13 +326,21 @@ final class KnownApps: Sendable {
     func require(_ bundleID: BundleID) async throws -> FreshnessTerms {
         if let terms = known(bundleID) { return terms }
         let asked = ContinuousClock.now
-        guard let app = try await tracker.ledger.apps.registered(bundleID) else {
+        let apps = try await tracker.ledger.apps.registered(forLookupOf: bundleID)
+        guard let app = apps.first(where: { $0.bundleID == bundleID }) else {
             throw Problem.unknownApp(bundleID.text)
         }
-        let terms = FreshnessTerms(
+        known.withLock { known in
+            for app in apps.count <= Self.entriesMax ? apps : [app] {
+                known.keep(terms(of: app), for: app.bundleID, at: asked)
+            }
+        }
+        return terms(of: app)
+    }
+
+    private func terms(of app: App) -> FreshnessTerms {
+        FreshnessTerms(
             production: app.policy(for: .production), sandbox: app.policy(for: .sandbox),
             leaseSeconds: tracker.options.leaseSeconds)
-        known.withLock { $0.keep(terms, for: bundleID, at: asked) }
-        return terms
     }
 }

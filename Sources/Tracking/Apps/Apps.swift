@@ -8,11 +8,11 @@ extension LedgerApps {
         try await query(Queries.readApps).map { try App(row: $0, speedup: ledger.speedup) }
     }
 
-    /// Returns an app, for lookups; nil when it does not exist. The primary has apps that are too new for the standby.
-    package func registered(_ bundleID: BundleID) async throws -> App? {
+    /// Returns every registered app, for a lookup of one of them: the primary has apps that are too new for the standby.
+    package func registered(forLookupOf bundleID: BundleID) async throws -> [App] {
         let known = try await reads.query(Queries.readApps).map { try App(row: $0, speedup: ledger.speedup) }
-        if let app = known.first(where: { $0.bundleID == bundleID }) { return app }
-        return reads.mayLag ? try await all().first { $0.bundleID == bundleID } : nil
+        guard reads.mayLag, !known.contains(where: { $0.bundleID == bundleID }) else { return known }
+        return try await all()
     }
 
     /// Returns the app with the given bundle id; throws `notFound` otherwise, naming up to five registered apps.

@@ -140,6 +140,25 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
         }
     }
 
+    @Test("An app that is removed while the server runs is unknown within seconds", .timeLimit(.minutes(2)))
+    func anAppThatIsRemoved() async throws {
+        try await Self.withLedger { ledger, secret in
+            try await Serving.with(Tracker.quiet(ledger)) { client in
+                let path = "/v1/apps/com.example.other/customers/kim/entitlements"
+                #expect(try await client.send(.get, path, secret: secret).status == .ok)
+                try await ledger.apps.remove(
+                    "com.example.other", deciding: try ManualDecision(by: "kim", because: "misspelt"))
+                let start = ContinuousClock.now
+                while try await client.send(.get, path, secret: secret).status == .ok {
+                    try await Task.sleep(for: .milliseconds(100))
+                }
+                #expect(ContinuousClock.now - start < .seconds(30))
+                try expectProblem(try await client.send(.get, path, secret: secret), "unknown-app", status: 404)
+                #expect(try await client.send(.get, Serving.entitlements, secret: secret).status == .ok)
+            }
+        }
+    }
+
     @Test("A receipt is stored while Apple is away")
     func aReceiptWhileAppleIsAway() async throws {
         try await Self.withLedger { ledger, secret in

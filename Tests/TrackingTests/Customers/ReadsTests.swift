@@ -28,8 +28,9 @@ struct ReadsTests {
                 #expect(found.map(\.granted) == [true])
             }
             #expect(await ledger.standby() == .away)
-            #expect(try await ledger.apps.registered(test.app.bundleID)?.id == test.app.id)
-            #expect(try await ledger.apps.registered("com.example.nothing") == nil)
+            for name in [test.app.bundleID, "com.example.nothing"] {
+                #expect(try await ledger.apps.registered(forLookupOf: name).map(\.id) == [test.app.id])
+            }
             await standby.close()
         }
     }
