@@ -153,6 +153,13 @@ extension DatabaseError {
         return DatabaseError(.cannotConnect, "Cannot connect to PostgreSQL: \(reason); \(advice).")
     }
 
+    /// PostgreSQL says what is refused, but neither whom nor what to do.
+    static func advice(aboutRightsOf account: String) -> String {
+        "; \(account) lacks this right: as the owner of the database run `perennial migrate`, which gives the roles their "
+            + "rights, and grant it the role for its work (`GRANT perennial_api TO \(account)` serves and checks, "
+            + "perennial_owner runs every command)."
+    }
+
     static func connectionLost(during name: String, _ reason: String) -> DatabaseError {
         DatabaseError(.connectionLost, "The connection to PostgreSQL was lost during '\(name)': \(reason).")
     }
@@ -196,21 +203,23 @@ enum ServerAnswer {
     /// A result that no statement requested, such as the start of a COPY; the connection is unusable from then on.
     case unexpected(String)
 
-    /// Takes ownership of the result.
-    init(_ result: OpaquePointer, of statementName: String) {
+    /// Takes ownership of the result, which came over a connection.
+    init(_ result: OpaquePointer, of statementName: String, over connection: Connection) {
         switch PQresultStatus(result) {
         case PGRES_TUPLES_OK, PGRES_COMMAND_OK, PGRES_EMPTY_QUERY:
             self = .rows(ResultTable(owning: result, of: statementName))
             return
         case PGRES_PIPELINE_SYNC: self = .sync
         case PGRES_PIPELINE_ABORTED: self = .aborted
-        case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: self = Self.failure(result, statementName)
+        case PGRES_FATAL_ERROR, PGRES_BAD_RESPONSE: self = Self.failure(result, statementName, connection)
         default: self = .unexpected("'\(statementName)' began a transfer that is not supported (COPY)")
         }
         PQclear(result)
     }
 
-    private static func failure(_ result: OpaquePointer, _ statementName: String) -> ServerAnswer {
+    private static func failure(
+        _ result: OpaquePointer, _ statementName: String, _ connection: Connection
+    ) -> ServerAnswer {
         let text = field("M", of: result) ?? oneLine(String(cString: PQresultErrorMessage(result)))
         // Without a SQLSTATE libpq wrote the message itself. Shutdown and crash (57P01 to 57P03) end the connection.
         guard let sqlState = field("C", of: result), !["57P01", "57P02", "57P03"].contains(sqlState) else {
@@ -225,7 +234,8 @@ enum ServerAnswer {
         return .failure(
             DatabaseError(
                 .server(sqlState: sqlState, constraint: field("n", of: result), table: field("t", of: result)),
-                "PostgreSQL refused '\(statementName)': \(oneLine(sentence)) (SQLSTATE \(sqlState)).",
+                "PostgreSQL refused '\(statementName)': \(oneLine(sentence)) (SQLSTATE \(sqlState))"
+                    + (sqlState == "42501" ? DatabaseError.advice(aboutRightsOf: connection.account) : "."),
                 isStalePreparation: isStale))
     }
 

@@ -28,6 +28,9 @@ final class Connection: @unchecked Sendable {
 
     var socket: Int32 { PQsocket(pointer) }
 
+    /// The account that logged in.
+    var account: String { PQuser(pointer).map { String(cString: $0) } ?? "the account" }
+
     /// libpq's latest error message for this connection, on one line.
     var complaint: String {
         let text = oneLine(String(cString: PQerrorMessage(pointer)))

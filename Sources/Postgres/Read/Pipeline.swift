@@ -158,25 +158,26 @@ struct Pipeline {
     private mutating func take(_ result: OpaquePointer, for entry: Entry, at now: Moment, _ again: inout [Attempt]) {
         switch entry {
         case .sync:
-            guard case .sync = ServerAnswer(result, of: "Sync") else {
+            guard case .sync = ServerAnswer(result, of: "Sync", over: connection) else {
                 connection.isBroken = true
                 return
             }
             next(at: now)
         case .settings:
             awaitsEnd = true
-            guard case .rows = ServerAnswer(result, of: "settings") else {
+            guard case .rows = ServerAnswer(result, of: "settings", over: connection) else {
                 connection.isBroken = true
                 return
             }
         case .preparation(let statement, let serverName):
             awaitsEnd = true
-            let answer = ServerAnswer(result, of: statement.name)
+            let answer = ServerAnswer(result, of: statement.name, over: connection)
             if case .failure(let error) = answer { failPreparation(statement, serverName, error) }
             if answer.endsConnection { connection.isBroken = true }
         case .run(let attempts, let serverName):
             awaitsEnd = true
-            settle(attempts, serverName, ServerAnswer(result, of: attempts[0].call.statement.name), at: now, &again)
+            let answer = ServerAnswer(result, of: attempts[0].call.statement.name, over: connection)
+            settle(attempts, serverName, answer, at: now, &again)
         }
     }
 

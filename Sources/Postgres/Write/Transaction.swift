@@ -222,7 +222,7 @@ extension Connection {
             if flushed < 0 { return lose() }
             if flushed == 0, PQisBusy(pointer) == 0 {
                 guard let result = PQgetResult(pointer) else { break }
-                let answer = ServerAnswer(result, of: name)
+                let answer = ServerAnswer(result, of: name, over: self)
                 if answer.endsConnection || PQstatus(pointer) == CONNECTION_BAD {
                     isBroken = true
                     return answer.endsConnection ? answer : lose()

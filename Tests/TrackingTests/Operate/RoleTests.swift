@@ -48,6 +48,7 @@ struct RoleTests {
             ]
             #expect(views.contains("purchase_now") && promised.allSatisfy(views.contains))
             let tables = try await test.rows("SELECT tablename FROM pg_tables WHERE schemaname = 'ledger'")
+            let account = try await test.text("SELECT session_user::text")
             #expect(Set(["purchase_order", "order_change", "order_request", "delivery"]).isSubset(of: tables))
             try await acting(as: "perennial_report", on: test) { _, database in
                 for view in views {
@@ -62,6 +63,8 @@ struct RoleTests {
                         _ = try await database.query(.test("SELECT 1 AS one FROM ledger.\(table)"))
                     }
                     #expect(error?.sqlState == "42501")
+                    let advice = "(SQLSTATE 42501); \(account) lacks this right: as the owner of the database run"
+                    #expect(error?.message.contains(advice) == true, "\(String(describing: error))")
                 }
             }
         }
