@@ -2798,24 +2798,20 @@ ORDER BY o.ownership_id
     /// Verify: returns customers after $1 up to $2 about whom something else is stored than their sources give from now on, or
     package static let verifyEntitlements = SQLFile("verify_entitlements", #"""
 -- Verify: returns customers after $1 up to $2 about whom something else is stored than their sources give from now on, or
--- nothing. A merged name has nothing of its own.
--- It names them by key, because workers log it.
+-- nothing. A merged name has nothing of its own. It names them by key, because workers log it.
 SELECT d.customer_id AS key, a.bundle_id, NULL AS environment, NULL AS original_transaction_id, NULL AS product_id,
        NULL::bigint AS receipt_id,
        format('what is stored of %s for the customer with the key %s is not what its sources give',
               min(d.entitlement COLLATE "C"), d.customer_id) AS detail
 FROM (
-    SELECT f.customer_id, f.entitlement
-    FROM ledger.entitlement_differences(ARRAY(
+    SELECT f.customer_id, f.entitlement FROM ledger.entitlement_differences(ARRAY(
         SELECT v.customer_id FROM ledger.current_entitlements v
         WHERE v.customer_id > $1::bigint AND v.customer_id <= $2::bigint)) f
     UNION ALL
-    SELECT e.customer_id, s.entitlement
-    FROM ledger.compute_entitlements(ARRAY(
+    SELECT e.customer_id, s.entitlement FROM ledger.compute_entitlements(ARRAY(
         SELECT n.customer_id FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
         WHERE n.customer_id > $1::bigint AND n.customer_id <= $2::bigint AND n.merged_into IS NULL
-          AND v.customer_id IS NULL)) e
-    CROSS JOIN LATERAL unnest(e.spans) s) d
+          AND v.customer_id IS NULL)) e, unnest(e.spans) s) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 GROUP BY d.customer_id, a.bundle_id
