@@ -76,11 +76,12 @@ struct AppAddCommand: AsyncParsableCommand {
 
     func run() async throws {
         let sealsSecret = sharedSecretFile != nil || previousSecretFile != nil
-        let new = NewApp(
-            bundleID: bundleId, name: name,
-            secret: try sharedSecretFile?.secret(), previousSecret: try previousSecretFile?.secret(),
-            sandboxAllowed: sandbox == .allow, callsPerSecond: budget.rate ?? 50, burst: budget.burst)
-        try await flags.ledger(sealing: sealsSecret) { try await $0.apps.add(new) }
+        let (secret, previous) = (try sharedSecretFile?.secret(), try previousSecretFile?.secret())
+        try await flags.ledger(sealing: sealsSecret) {
+            try await $0.apps.add(
+                bundleId, name: name, secret: secret, previousSecret: previous, sandboxAllowed: sandbox == .allow,
+                callsPerSecond: budget.rate ?? 50, burst: budget.burst)
+        }
         printLine("Registered \(bundleId)\(sharedSecretFile == nil ? " without a shared secret" : "").")
     }
 }

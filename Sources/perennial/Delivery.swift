@@ -41,10 +41,10 @@ struct DeliveryListCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let filter = DeliveryFilter(
-            state: state, customer: customer, environment: sandbox ? .sandbox : .production)
         let page = try await flags.ledger {
-            try await $0.deliveries.read(of: flags.app, filter, after: after, limit: limit)
+            try await $0.deliveries.read(
+                of: flags.app, state: state, customer: customer, environment: sandbox ? .sandbox : .production,
+                after: after, limit: limit)
         }
         form.show(Listing(page.deliveries))
     }

@@ -12,7 +12,7 @@ import Tracking
     @Test func `whatever can be set of an app is shown`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 7, burst: 8))
+            try await ledger.apps.add("a", callsPerSecond: 7, burst: 8)
             var change = AppChange()
             (change.name, change.sandboxAllowed, change.ownershipPolicy) = ("A", false, .keep)
             (change.sweep, change.preCheckSpread) = (.relaxed, .minutes(20))

@@ -12,7 +12,7 @@ import Tracking
     @Test func `a spreadsheet computes nothing of what customers are called`() async throws {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", callsPerSecond: 0)
             for (customer, reason) in [("=1+1", "+1"), ("-5", "a \"quoted\" = b"), ("@sum", "-x")] {
                 _ = try await ledger.customers.grant(
                     "pro", to: customer, of: "com.example.app", until: nil,
@@ -32,7 +32,7 @@ import Tracking
     @Test func `orders, deliveries and balances are in the export`() async throws {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Array(0..<32)))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", callsPerSecond: 0)
             var monthly = CatalogProduct(id: "monthly", kind: .autoRenewable, entitlements: ["pro"])
             monthly.deliversSince = Instant(milliseconds: 0)
             try await ledger.apps.applyCatalog([monthly], to: "com.example.app")

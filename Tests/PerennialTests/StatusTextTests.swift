@@ -14,8 +14,8 @@ import TestSupport
     @Test func `an app that is asked about more slowly is named until it has grown back`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
-            try await ledger.apps.add(NewApp(bundleID: "b", callsPerSecond: 0))
+            try await ledger.apps.add("a", callsPerSecond: 60)
+            try await ledger.apps.add("b", callsPerSecond: 0)
             func slow(_ ago: String) async throws -> (text: String, json: String) {
                 try await database.transaction {
                     try $0.script(
@@ -39,7 +39,7 @@ import TestSupport
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await ledger.apps.add("a", callsPerSecond: 60)
             try await database.transaction {
                 try $0.script(
                     """
@@ -68,7 +68,7 @@ import TestSupport
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
             #expect(try await ledger.operations.status().attention == [])
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await ledger.apps.add("a", callsPerSecond: 60)
             let app = try await ledger.apps.app("a")
             _ = try await ledger.intake.store([Upload(appID: app.id, customer: "c", receipt: [1], imported: false)])
             #expect(try await ledger.operations.status().attention == [])
@@ -88,7 +88,7 @@ import TestSupport
     @Test func `a refund request that waits for ten hours needs attention until it is answered`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await ledger.apps.add("a", callsPerSecond: 60)
             let app = try await ledger.apps.app("a")
             func notify(_ id: String, hoursAgo: Int, _ kind: String = "CONSUMPTION_REQUEST") async throws {
                 try await database.transaction {
@@ -131,7 +131,7 @@ import TestSupport
     @Test func `a lane says for how long its first receipt has been waiting`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await ledger.apps.add("a", callsPerSecond: 60)
             let app = try await ledger.apps.app("a")
             _ = try await ledger.intake.store([Upload(appID: app.id, customer: "c", receipt: [1], imported: true)])
             try await database.transaction {
@@ -147,7 +147,7 @@ import TestSupport
     @Test func `products without kind share a line for each app, and each has its entry`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: "a", callsPerSecond: 60))
+            try await ledger.apps.add("a", callsPerSecond: 60)
             try await database.transaction {
                 try $0.script(
                     """

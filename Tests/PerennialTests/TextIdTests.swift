@@ -48,7 +48,7 @@ import Tracking
             _ = try await ledger.intake.store([
                 Upload(appID: app.id, customer: "kim", receipt: Array("r".utf8), imported: true)
             ])
-            let due = try await ledger.deliveries.read(of: ServedLedger.app, DeliveryFilter(), after: 0, limit: 10)
+            let due = try await ledger.deliveries.read(of: ServedLedger.app, after: 0, limit: 10)
             let report = ReportStatement(try #require(Reports.all.first { $0.name == "never_verified" }).text)
             let waiting = try await served.database.transaction {
                 try Listing(of: report, report.values(["minutes": "0"], report: "never_verified"), in: $0)

@@ -13,7 +13,7 @@ struct DeliveryProcessTests {
     private func withDelivery(_ body: (SubscriptionLedger, Database, String) async throws -> Void) async throws {
         try await withMigratedDatabase { database, address in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: Self.app, callsPerSecond: 0))
+            try await ledger.apps.add(Self.app, callsPerSecond: 0)
             var monthly = CatalogProduct(id: "monthly", kind: .autoRenewable, entitlements: ["premium"])
             monthly.deliversSince = Instant(milliseconds: 0)
             try await ledger.apps.applyCatalog([monthly], to: Self.app)

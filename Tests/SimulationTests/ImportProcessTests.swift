@@ -114,7 +114,7 @@ private struct ImportWorld {
     static func with(_ body: (ImportWorld) async throws -> Void) async throws {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "secret", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", secret: "secret", callsPerSecond: 0)
             let folder = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID())")
             try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
             defer { try? FileManager.default.removeItem(at: folder) }

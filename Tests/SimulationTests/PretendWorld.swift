@@ -77,7 +77,7 @@ struct PretendWorld {
                 database: database, seal: try SecretSeal(masterKey: masterKey), speedup: speedup)
             _ = try await ledger.operations.migrate()
             let bundle = BundleID(options.bundleID)
-            try await ledger.apps.add(NewApp(bundleID: bundle, secret: options.sharedSecret, callsPerSecond: 0))
+            try await ledger.apps.add(bundle, secret: options.sharedSecret, callsPerSecond: 0)
             try await ledger.apps.storeServerKey(
                 try ConnectKey(pem: serverKey.pemRepresentation, id: serverKeyID, issuer: issuer), of: bundle)
             let tracker = Tracker(

@@ -11,7 +11,7 @@ struct RebuildProcessTests {
     func unknownCustomer(command: [String]) async throws {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "secret", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", secret: "secret", callsPerSecond: 0)
             let process = try PerennialProcess(
                 command + ["--app", "com.example.app", "--customer", "nope"],
                 environment: ["DATABASE_URL": connectionString])

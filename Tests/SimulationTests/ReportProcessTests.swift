@@ -77,7 +77,7 @@ struct ReportProcessTests {
     private func withReports(_ body: (Database, String) async throws -> Void) async throws {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "secret", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", secret: "secret", callsPerSecond: 0)
             try await body(database, connectionString)
         }
     }

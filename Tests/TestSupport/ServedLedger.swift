@@ -40,8 +40,8 @@ package struct ServedLedger: Sendable {
         try await withReusedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: Self.app, secret: "shared secret", callsPerSecond: 0))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
+            try await ledger.apps.add(Self.app, secret: "shared secret", callsPerSecond: 0)
+            try await ledger.apps.add("com.example.other", callsPerSecond: 0)
             let key = try await ledger.apps.createKey(scope: .admin, for: nil, rate: RequestRate(perSecond: 0))
             try await body(ServedLedger(ledger: ledger, database: database, secret: key.secret))
         }

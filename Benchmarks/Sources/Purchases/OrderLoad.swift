@@ -46,7 +46,7 @@ struct OrderLoad {
             let position = Int64.random(in: 0...max(0, last - Int64(limit)))
             let start = ContinuousClock.now
             let page = try await ledger.deliveries.read(
-                of: World.app, DeliveryFilter(state: .due), after: position, limit: limit)
+                of: World.app, state: .due, after: position, limit: limit)
             seconds.append((ContinuousClock.now - start) / .seconds(1))
             guard page.deliveries.count == limit else { throw TooFew(deliveries: page.deliveries.count) }
         }

@@ -58,13 +58,11 @@ struct CustomerRoutes: Sendable {
     private func subscriptions(_ request: Request, _ context: AppContext) async throws -> Response {
         let terms = try await apps.require(context.bundleID)
         let limit = try request.rows
-        let filter = SubscriptionFilter(
-            environment: try request.word("environment", StoreEnvironment.self),
-            state: try request.word("state", State.self),
-            productID: try request.name("product_id").map { ProductID($0) })
         let page = try await tracker.ledger.customers.listSubscriptions(
-            of: context.bundleID, filter, after: try request.name("after").map(SubscriptionPlace.init(cursor:)),
-            limit: limit)
+            of: context.bundleID, environment: try request.word("environment", StoreEnvironment.self),
+            state: try request.word("state", State.self),
+            productID: try request.name("product_id").map { ProductID($0) },
+            after: try request.name("after").map(SubscriptionPlace.init(cursor:)), limit: limit)
         let now = Instant.now
         return Response([
             "subscriptions": .array(page.subscriptions.map { $0.json($0.subscription.freshness(now: now, terms)) }),

@@ -29,16 +29,17 @@ struct DeliveryRoutes: Sendable {
 
     private func list(_ request: Request, _ context: AppContext) async throws -> Response {
         try await apps.require(context.bundleID)
-        let filter = DeliveryFilter(
-            state: try request.word("state", Delivery.State.self),
-            customer: request.uri.queryParameters.get("customer"),
-            environment: try request.word("environment", StoreEnvironment.self) ?? .production)
+        let state = try request.word("state", Delivery.State.self)
+        let customer = request.uri.queryParameters.get("customer")
+        let environment = try request.word("environment", StoreEnvironment.self) ?? .production
         let after = try request.number("after", from: 0, upTo: .max) ?? 0
         let limit = try request.number("limit", from: 1, upTo: Self.deliveriesMax) ?? Self.deliveriesMax
         let wait = try request.number("wait", from: 0, upTo: Self.waitSecondsMax) ?? 0
         let end = ContinuousClock.now + .seconds(wait)
         while true {
-            let page = try await ledger.deliveries.read(of: context.bundleID, filter, after: after, limit: Int(limit))
+            let page = try await ledger.deliveries.read(
+                of: context.bundleID, state: state, customer: customer, environment: environment, after: after,
+                limit: Int(limit))
             guard page.deliveries.isEmpty, ContinuousClock.now < end, !isStopping() else {
                 return Response([
                     "deliveries": .array(page.deliveries.map(\.json)), "next": .integer(page.next),

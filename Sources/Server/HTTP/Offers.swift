@@ -26,7 +26,13 @@ struct OfferRoutes: Sendable {
     private func sign(_ request: Request, _ context: AppContext) async throws -> Response {
         let body = try await limits.json(SignBody.self, of: request)
         try await apps.require(context.bundleID)
-        return Response(try await ledger.offers.sign(try body.request, of: context.bundleID).json)
+        guard let form = OfferForm(rawValue: body.form) else {
+            throw Problem(.invalid, "The body's form is classic or jws.")
+        }
+        let answer = try await ledger.offers.sign(
+            body.offerID, of: ProductID(body.productID), for: body.customer, order: body.order, as: form,
+            app: context.bundleID)
+        return Response(answer.json)
     }
 }
 
@@ -42,16 +48,6 @@ private struct SignBody: KnownFields {
         case productID = "product_id"
         case offerID = "offer_id"
         case order, form
-    }
-
-    var request: OfferRequest {
-        get throws {
-            guard let form = OfferForm(rawValue: form) else {
-                throw Problem(.invalid, "The body's form is classic or jws.")
-            }
-            return OfferRequest(
-                customer: customer, productID: ProductID(productID), offerID: offerID, orderID: order, form: form)
-        }
     }
 }
 

@@ -28,21 +28,25 @@ extension LedgerApps {
         return app
     }
 
-    /// Registers an app with its secrets and call budget; throws `invalid` for a bad bundle id, `exists` for a known.
-    package func add(_ new: NewApp) async throws {
-        guard !new.bundleID.text.isEmpty, new.bundleID.text.utf8.count <= 255 else {
+    /// Registers an app with its secrets (`previousSecret`: from before the last rotation) and call budget: 0 calls a
+    /// second are unlimited, and the usual `burst` is one second's worth. Throws `invalid` for a bad bundle id, `exists`
+    /// for a known.
+    package func add(
+        _ bundleID: BundleID, name: String? = nil, secret: String? = nil, previousSecret: String? = nil,
+        sandboxAllowed: Bool = true, callsPerSecond: Double = 50, burst: Double? = nil
+    ) async throws {
+        guard !bundleID.text.isEmpty, bundleID.text.utf8.count <= 255 else {
             throw LedgerError(.invalid, "A bundle id has 1 to 255 characters, like com.example.app.")
         }
         let parameters: [Parameter] = [
-            .text(new.bundleID.text), .text(new.name ?? new.bundleID.text),
-            .bytea(try sealed(new.secret, for: new.bundleID)),
-            .bytea(try sealed(new.previousSecret, for: new.bundleID)),
-            .bool(new.sandboxAllowed), .float8(new.callsPerSecond), .float8(max(1, new.burst ?? new.callsPerSecond)),
+            .text(bundleID.text), .text(name ?? bundleID.text), .bytea(try sealed(secret, for: bundleID)),
+            .bytea(try sealed(previousSecret, for: bundleID)), .bool(sandboxAllowed), .float8(callsPerSecond),
+            .float8(max(1, burst ?? callsPerSecond)),
         ]
-        if try await write(Queries.addApp, parameters, audited: .appAdded, app: new.bundleID).isEmpty {
+        if try await write(Queries.addApp, parameters, audited: .appAdded, app: bundleID).isEmpty {
             throw LedgerError(
                 .exists,
-                "\(new.bundleID) is registered already; change it with `perennial app set`, and its secret with "
+                "\(bundleID) is registered already; change it with `perennial app set`, and its secret with "
                     + "`perennial app rotate-secret`.")
         }
     }
@@ -96,38 +100,6 @@ extension LedgerApps {
                     + "(make one with `head -c 32 /dev/urandom | base64`).")
         }
         return seal
-    }
-}
-
-/// The settings of an app to register with `apps.add`.
-package struct NewApp: Sendable {
-    /// Apple's bundle id.
-    package var bundleID: BundleID
-    /// A name for display; the bundle id when absent.
-    package var name: String?
-    /// The app-specific shared secret of App Store Connect.
-    package var secret: String?
-    /// The secret before the last rotation.
-    package var previousSecret: String?
-    /// Whether purchases of Apple's sandbox are accepted.
-    package var sandboxAllowed: Bool
-    /// The rate limit for calls to Apple, in calls a second; 0 is unlimited.
-    package var callsPerSecond: Double
-    /// The number of calls that may be made at once after a pause; when absent, one second's worth.
-    package var burst: Double?
-
-    /// Creates the settings of an app to register.
-    package init(
-        bundleID: BundleID, name: String? = nil, secret: String? = nil, previousSecret: String? = nil,
-        sandboxAllowed: Bool = true, callsPerSecond: Double = 50, burst: Double? = nil
-    ) {
-        self.bundleID = bundleID
-        self.name = name
-        self.secret = secret
-        self.previousSecret = previousSecret
-        self.sandboxAllowed = sandboxAllowed
-        self.callsPerSecond = callsPerSecond
-        self.burst = burst
     }
 }
 

@@ -19,22 +19,9 @@ package struct ListedSubscription: Sendable {
     package let subscription: OwnedSubscription
 }
 
-/// What a list of subscriptions is limited to; nil is no limit.
-package struct SubscriptionFilter: Sendable, Hashable {
-    package var environment: StoreEnvironment?
-    /// The state of now.
-    package var state: State?
-    /// The product of now.
-    package var productID: ProductID?
-
-    package init(environment: StoreEnvironment? = nil, state: State? = nil, productID: ProductID? = nil) {
-        (self.environment, self.state, self.productID) = (environment, state, productID)
-    }
-}
-
 /// A page of the list of subscriptions.
 package struct SubscriptionListPage: Sendable {
-    /// The subscriptions that the filter lets through, in the order of environment and id.
+    /// The subscriptions, in the order of environment and id.
     package let subscriptions: [ListedSubscription]
     /// The place to continue after; nil at the end.
     package let next: SubscriptionPlace?
@@ -73,20 +60,21 @@ extension LedgerCustomers {
     /// The most subscriptions that one page looks at for a state or a product.
     private static let scannedMax: Int32 = 2_000
 
-    /// Returns the subscriptions after a place, at most `limit`. For a state or a product it looks at no more than
-    /// `scannedMax`, so that a rare one costs no more than a page: such a page may be short and still have a next one.
+    /// Returns the subscriptions after a place, at most `limit`, with the state and product of now where given. For these
+    /// it looks at no more than `scannedMax`, so that a rare one costs no more than a page: such a page may be short and still have a next one.
     package func listSubscriptions(
-        of bundleID: BundleID, _ filter: SubscriptionFilter, after: SubscriptionPlace?, limit: Int
+        of bundleID: BundleID, environment: StoreEnvironment? = nil, state: State? = nil, productID: ProductID? = nil,
+        after: SubscriptionPlace?, limit: Int
     ) async throws -> SubscriptionListPage {
-        let start = after ?? SubscriptionPlace(filter.environment ?? .production, "")
+        let start = after ?? SubscriptionPlace(environment ?? .production, "")
         let limit = Int32(clamping: limit)
-        let scanned = filter.state == nil && filter.productID == nil ? limit : Self.scannedMax
+        let scanned = state == nil && productID == nil ? limit : Self.scannedMax
         let rows = try await ledger.reads.query(
             Queries.listSubscriptions,
             [
                 .text(bundleID.text), .text(start.environment.rawValue), .text(start.id),
-                .text((filter.environment ?? .sandbox).rawValue), .int4(limit), .text(filter.state?.rawValue),
-                .text(filter.productID?.text), .int4(scanned),
+                .text((environment ?? .sandbox).rawValue), .int4(limit), .text(state?.rawValue),
+                .text(productID?.text), .int4(scanned),
             ])
         let found = try rows.filter { try $0.isNull("original_transaction_id") == false }.map { row in
             ListedSubscription(

@@ -66,19 +66,6 @@ package struct Delivery: Sendable, Hashable {
     }
 }
 
-/// Which deliveries to read.
-package struct DeliveryFilter: Sendable, Hashable {
-    /// The state; nil: any.
-    package var state: Delivery.State?
-    /// The operator's own id of the customer; nil: all customers.
-    package var customer: String?
-    package var environment: StoreEnvironment
-
-    package init(state: Delivery.State? = nil, customer: String? = nil, environment: StoreEnvironment = .production) {
-        (self.state, self.customer, self.environment) = (state, customer, environment)
-    }
-}
-
 /// A stretch of the queue of deliveries.
 package struct DeliveryListPage: Sendable {
     package let deliveries: [Delivery]
@@ -91,21 +78,22 @@ extension LedgerDeliveries {
     /// The most deliveries that get their positions in one transaction.
     private static let placedMax: Int32 = 10_000
 
-    /// Returns the deliveries of an app after a position, at most `limit`.
+    /// Returns the deliveries of an app after a position, at most `limit`, in a state and of a customer where given.
     ///
     /// Positions are given after the commit, without gaps, so that a reader by position misses none. Reads from the
     /// primary. Throws `notFound` for an unknown app, `invalid` for what can be no customer's id.
     package func read(
-        of bundleID: BundleID, _ filter: DeliveryFilter, after position: Int64, limit: Int
+        of bundleID: BundleID, state: Delivery.State? = nil, customer: String? = nil,
+        environment: StoreEnvironment = .production, after position: Int64, limit: Int
     ) async throws -> DeliveryListPage {
-        if let customer = filter.customer { try Upload.requireValidCustomerID(customer) }
+        if let customer { try Upload.requireValidCustomerID(customer) }
         let app = try await ledger.apps.app(bundleID)
         try await place()
         var parameters: [Parameter] = [
-            .int4(app.id), .text(filter.environment.rawValue), .int8(position), .int4(Int32(clamping: limit)),
+            .int4(app.id), .text(environment.rawValue), .int8(position), .int4(Int32(clamping: limit)),
         ]
         let statement: SQLFile
-        switch (filter.customer, filter.state) {
+        switch (customer, state) {
         case (let customer?, let state):
             statement = Queries.readCustomerDeliveries
             parameters += [.text(state?.rawValue), .text(customer)]

@@ -29,7 +29,7 @@ struct AdminWorld: Sendable {
         try await withReusedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: app, secret: "shared secret"))
+            try await ledger.apps.add(app, secret: "shared secret")
             let secret = try await ledger.apps.createKey(scope: .admin, for: nil).secret
             try await body(AdminWorld(ledger: ledger, database: database, secret: secret))
         }

@@ -215,7 +215,7 @@ private let shown = OncePerSuite(AdminWorld.withReceipt)
             }
             // The receipt of the test was verified within this hour, or within the one before.
             #expect(page.contains("1 verified, 0 refused, 0 without an answer.") || page.contains(">1</td>"))
-            try await world.ledger.apps.add(NewApp(bundleID: "com.example.other"))
+            try await world.ledger.apps.add("com.example.other")
             let other = try await browser.get("/admin?app=com.example.other").text
             #expect(other.contains(">With access</a></dt><dd><strong>0</strong>"))
         }

@@ -121,7 +121,7 @@ struct DeviceUploadTests {
                     _ = try await customers.merge("kim", into: "bob", of: app, deciding: decision)
                     if isDelivered {
                         let due = try await served.ledger.deliveries.read(
-                            of: app, DeliveryFilter(state: .due), after: 0, limit: 10)
+                            of: app, state: .due, after: 0, limit: 10)
                         _ = try await served.ledger.deliveries.acknowledge(due.deliveries.map(\.id), of: app)
                     }
                     asked.withLock {

@@ -180,7 +180,7 @@ import Tracking
     func sql() async throws {
         try await withMigratedDatabase { database, address in
             let ledger = SubscriptionLedger(database: database)
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", callsPerSecond: 0)
             let tracker = Tracker.quiet(ledger, appStore: .answering(Sample.verified()))
             _ = try await tracker.submit(
                 Submission(bundleID: "com.example.app", customer: "kim", receipt: Sample.receipt()))

@@ -23,7 +23,7 @@ struct GrantRouteTests {
         try await withMigratedDatabase { database, connectionString in
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Self.masterKey))
             try await ledger.operations.grantRoles()
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "shared secret", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", secret: "shared secret", callsPerSecond: 0)
             try await body(ledger, connectionString)
         }
     }

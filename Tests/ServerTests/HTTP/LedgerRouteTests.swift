@@ -25,8 +25,8 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: Self.app, secret: "shared secret"))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.other"))
+            try await ledger.apps.add(Self.app, secret: "shared secret")
+            try await ledger.apps.add("com.example.other")
             try await body(ledger, try await ledger.apps.createKey(scope: .admin, for: nil).secret)
         }
     }

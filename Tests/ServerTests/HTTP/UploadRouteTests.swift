@@ -110,7 +110,7 @@ import Tracking
         try await withMigratedDatabase(connections: 1) { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: ServedLedger.app, secret: "secret", callsPerSecond: 0))
+            try await ledger.apps.add(ServedLedger.app, secret: "secret", callsPerSecond: 0)
             let secret = try await ledger.apps.createKey(
                 scope: .admin, for: nil, rate: RequestRate(perSecond: 0)
             ).secret

@@ -38,7 +38,7 @@ struct MetricsPageTests {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "shared secret", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.app", secret: "shared secret", callsPerSecond: 0)
             let app = try await ledger.apps.app("com.example.app")
             _ = try await ledger.intake.store(
                 (0..<receipts).map {

@@ -84,7 +84,7 @@ struct ShopWorld {
             database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey), speedup: speedup)
         _ = try await ledger.operations.migrate()
         try await ledger.apps.add(
-            NewApp(bundleID: BundleID(app), secret: sharedSecret, callsPerSecond: 0))
+            BundleID(app), secret: sharedSecret, callsPerSecond: 0)
         return try await ledger.apps.createKey(scope: .write, for: BundleID(app), rate: RequestRate(perSecond: 0))
             .secret
     }

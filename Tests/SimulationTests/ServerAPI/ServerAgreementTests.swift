@@ -86,7 +86,7 @@ struct ServerAgreementTests {
             }
             let unknown = try await settled(in: world, .transactionID("2000000999999999"), by: "eve")
             #expect(unknown.outcome == .rejected && unknown.refusal == .unknownTransaction)
-            try await tracker.ledger.apps.add(NewApp(bundleID: "com.example.other"))
+            try await tracker.ledger.apps.add("com.example.other")
             try await tracker.ledger.apps.storeServerKey(
                 try ConnectKey(pem: PretendWorld.serverKey.pemRepresentation, id: "S2", issuer: "I"),
                 of: "com.example.other")

@@ -165,7 +165,7 @@ struct ArrivalOrderTests {
     private static func acknowledge(_ app: SignedApp) async throws -> Bool {
         let deliveries = app.served.ledger.deliveries
         try await deliveries.place()
-        let due = try await deliveries.read(of: ServedLedger.app, DeliveryFilter(state: .due), after: 0, limit: 10)
+        let due = try await deliveries.read(of: ServedLedger.app, state: .due, after: 0, limit: 10)
         _ = try await deliveries.acknowledge(due.deliveries.map(\.id), of: ServedLedger.app)
         return !due.deliveries.isEmpty
     }

@@ -25,7 +25,7 @@ import Tracking
             let listening = try #require(await ports.first { _ in true })
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
             try await ledger.apps.add(
-                NewApp(bundleID: BundleID(options.bundleID), secret: options.sharedSecret, callsPerSecond: 0))
+                BundleID(options.bundleID), secret: options.sharedSecret, callsPerSecond: 0)
             let customer = simulator.createCustomer(CustomerScript())
             let store = HTTPSStore(port: listening, identity: identity, ledger: ledger)
             let receipt = try await store.receipt(of: customer)

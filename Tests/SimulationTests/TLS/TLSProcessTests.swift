@@ -29,7 +29,7 @@ import Tracking
             try await Self.fetch("\(store)/simulator/receipts?format=ndjson", trusting: pem).write(to: lines)
 
             let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: PretendWorld.masterKey))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.tracker", secret: "1234", callsPerSecond: 0))
+            try await ledger.apps.add("com.example.tracker", secret: "1234", callsPerSecond: 0)
             var environment = [
                 "DATABASE_URL": connectionString,
                 "PERENNIAL_MASTER_KEY": Data(PretendWorld.masterKey).base64EncodedString(),

@@ -12,7 +12,7 @@ struct RemoveAppTests {
     func again() async throws {
         try await withLedger { test in
             let ledger = test.ledger
-            try await ledger.apps.add(NewApp(bundleID: "com.example.typo"))
+            try await ledger.apps.add("com.example.typo")
             let key = try await ledger.apps.createKey(scope: .read, for: "com.example.typo").secret
             #expect(try await ledger.apps.key(withSecret: key) != nil)
             try await ledger.apps.remove("com.example.typo", deciding: try decision())
@@ -22,10 +22,10 @@ struct RemoveAppTests {
             await #expect(throws: LedgerError.self) {
                 try await ledger.apps.remove("com.example.typo", deciding: try decision())
             }
-            try await ledger.apps.add(NewApp(bundleID: "com.example.typo", callsPerSecond: 7))
+            try await ledger.apps.add("com.example.typo", callsPerSecond: 7)
             #expect(try await ledger.apps.app("com.example.typo").callsPerSecond == 7)
             #expect(try await ledger.apps.key(withSecret: key) == nil)
-            await #expect(throws: LedgerError.self) { try await ledger.apps.add(NewApp(bundleID: "com.example.typo")) }
+            await #expect(throws: LedgerError.self) { try await ledger.apps.add("com.example.typo") }
         }
     }
 

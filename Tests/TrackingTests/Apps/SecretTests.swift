@@ -47,7 +47,7 @@ struct SecretTests {
             let secrets = ["first-shared-secret", "second-shared-secret", "third-shared-secret"]
             try await test.ledger.apps.rotateSecret(of: test.app.bundleID, to: secrets[0])
             try await test.ledger.apps.rotateSecret(of: test.app.bundleID, to: secrets[1])
-            try await test.ledger.apps.add(NewApp(bundleID: "com.example.other", secret: secrets[2]))
+            try await test.ledger.apps.add("com.example.other", secret: secrets[2])
             let key = try await test.ledger.apps.createKey(scope: .read, for: nil)
             let opened = try test.ledger.apps.secrets(of: try await test.appNow())
             #expect([opened.current, opened.previous] == [secrets[1], secrets[0]])

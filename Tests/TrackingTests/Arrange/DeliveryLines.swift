@@ -46,7 +46,7 @@ extension TestLedger {
     /// Acknowledges everything that is due.
     func acknowledgeAll() async throws {
         let due = try await ledger.deliveries.read(
-            of: app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 1_000)
+            of: app.bundleID, state: .due, after: 0, limit: 1_000)
         #expect(!due.deliveries.isEmpty, "nothing is due")
         let results = try await ledger.deliveries.acknowledge(due.deliveries.map(\.id), of: app.bundleID)
         #expect(results.allSatisfy { $0.isFirst && $0.state == .acknowledged })

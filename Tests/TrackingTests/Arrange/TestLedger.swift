@@ -113,7 +113,7 @@ extension TestLedger {
 
     fileprivate init(_ database: Database, _ connectionString: String, _ policy: OwnershipPolicy) async throws {
         let ledger = SubscriptionLedger(database: database, seal: try SecretSeal(masterKey: Self.seal))
-        try await ledger.apps.add(NewApp(bundleID: "com.example.app", callsPerSecond: 0))
+        try await ledger.apps.add("com.example.app", callsPerSecond: 0)
         var change = AppChange()
         change.ownershipPolicy = policy
         try await ledger.apps.change("com.example.app", change)

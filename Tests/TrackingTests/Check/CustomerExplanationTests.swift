@@ -94,7 +94,7 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
     private func withWorld(of test: String = #function, _ body: (World) async throws -> Void) async throws {
         try await ledgers.use { ledger, database in
             let app = BundleID("com.example." + test.prefix { $0 != "(" })
-            try await ledger.apps.add(NewApp(bundleID: app, callsPerSecond: 0))
+            try await ledger.apps.add(app, callsPerSecond: 0)
             try await body(
                 World(
                     ledger: ledger, database: database, app: try await ledger.apps.app(app),

@@ -68,7 +68,7 @@ struct EraseOrderTests {
         try await test.buys("by hand", quantity: 2, by: ann)
         let skipped = try #require(
             try await test.ledger.deliveries.read(
-                of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 1
+                of: test.app.bundleID, state: .due, after: 0, limit: 1
             )
             .deliveries.first)
         _ = try await test.ledger.acting(as: .user("kim")).deliveries.skip(
@@ -167,7 +167,7 @@ struct EraseOrderTests {
             try await test.buys("p", by: "ann")
             try await test.buys("q", by: "bob")
             let due = try await test.ledger.deliveries.read(
-                of: test.app.bundleID, DeliveryFilter(), after: 0, limit: 9)
+                of: test.app.bundleID, after: 0, limit: 9)
             _ = try await test.ledger.acting(as: .user("ann")).deliveries.acknowledge(
                 due.deliveries.map(\.id), of: test.app.bundleID)
             let pseudonym = try await erase("ann", in: test)
@@ -276,7 +276,7 @@ struct EraseOrderTests {
                 _ = try await erase("bob", in: test)
             } else {
                 let due = try await test.ledger.deliveries.read(
-                    of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 1)
+                    of: test.app.bundleID, state: .due, after: 0, limit: 1)
                 _ = try await test.ledger.acting(as: .user("kim")).deliveries.skip(
                     try #require(due.deliveries.first).id, of: test.app.bundleID, because: "a mistake")
             }

@@ -123,23 +123,23 @@ struct LookupPlanTests {
     @Test("A list of a rare state looks at so many subscriptions a page, and leads on to the rest")
     func lists() async throws {
         try await filled.use { test in
-            func page(_ filter: SubscriptionFilter, after: SubscriptionPlace? = nil) async throws
-                -> SubscriptionListPage
-            {
+            func page(
+                _ state: State?, productID: ProductID? = nil, after: SubscriptionPlace? = nil
+            ) async throws -> SubscriptionListPage {
                 try await test.ledger.customers.listSubscriptions(
-                    of: test.app.bundleID, filter, after: after, limit: 10)
+                    of: test.app.bundleID, state: state, productID: productID, after: after, limit: 10)
             }
-            let first = try await page(SubscriptionFilter(state: .expired))
+            let first = try await page(.expired)
             #expect(first.subscriptions.isEmpty)
             let place = try #require(first.next)
             let order = "SELECT original_transaction_id FROM ledger.subscription ORDER BY 1 OFFSET 1999 LIMIT 1"
             #expect(try await test.text(order) == place.id)
-            let second = try await page(SubscriptionFilter(state: .expired), after: place)
+            let second = try await page(.expired, after: place)
             #expect(second.subscriptions.isEmpty && second.next == nil)
-            let active = try await page(SubscriptionFilter(state: .active, productID: "monthly"))
+            let active = try await page(.active, productID: "monthly")
             #expect(
                 active.subscriptions.count == 10 && active.next?.id == active.subscriptions.last?.subscription.id.text)
-            #expect(try await page(SubscriptionFilter(productID: "yearly")).subscriptions.isEmpty)
+            #expect(try await page(nil, productID: "yearly").subscriptions.isEmpty)
             let values = ["'com.example.app'", "'Production'", "''", "'Sandbox'", "10", "'expired'", "NULL", "2000"]
             let lines = try await plan("COSTS OFF", statement(Queries.listSubscriptions, values), in: test)
             #expect(lines.contains { $0.contains("subscription_natural_key") }, "\(lines)")

@@ -203,7 +203,7 @@ struct SplitStoryTests {
     /// What is due to a customer is carried out.
     private func give(to name: String, of drawing: inout Names, in test: TestLedger) async throws {
         let due = try await test.ledger.deliveries.read(
-            of: test.app.bundleID, DeliveryFilter(state: .due, customer: name), after: 0, limit: 100
+            of: test.app.bundleID, state: .due, customer: name, after: 0, limit: 100
         ).deliveries
         _ = try await test.ledger.deliveries.acknowledge(due.map(\.id), of: test.app.bundleID)
         let top = drawing.top(of: name)

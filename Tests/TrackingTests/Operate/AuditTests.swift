@@ -17,7 +17,7 @@ struct AuditTests {
     func whoDidWhat() async throws {
         try await withLedger { test in
             let person = test.ledger.acting(as: .user("kim"))
-            try await person.apps.add(NewApp(bundleID: "com.example.two", secret: "a secret"))
+            try await person.apps.add("com.example.two", secret: "a secret")
             var change = AppChange()
             change.callsPerSecond = 7
             try await person.apps.change("com.example.two", change)
@@ -57,7 +57,7 @@ struct AuditTests {
             try await test.sellDeliverables()
             for (id, quantity) in [("p", 1), ("q", 2), ("r", 3)] { try await test.buys(id, quantity: quantity) }
             let page = try await test.ledger.deliveries.read(
-                of: test.app.bundleID, DeliveryFilter(), after: 0, limit: 9)
+                of: test.app.bundleID, after: 0, limit: 9)
             let ids = page.deliveries.map(\.id)
             let key = try await test.ledger.apps.createKey(scope: .admin, for: nil)
             let (kim, service) = (test.ledger.acting(as: .user("kim")), test.ledger.acting(as: .key(key.id)))
@@ -90,7 +90,7 @@ struct AuditTests {
             let person = test.ledger.acting(as: .user("kim"))
             await #expect(throws: LedgerError.self) { try await person.apps.revokeKey(99) }
             await #expect(throws: LedgerError.self) { _ = try await person.apps.createKey(scope: .read, for: "no.app") }
-            await #expect(throws: LedgerError.self) { try await person.apps.add(NewApp(bundleID: "com.example.app")) }
+            await #expect(throws: LedgerError.self) { try await person.apps.add("com.example.app") }
             try await test.upload("a")
             _ = try await person.intake.store([
                 Upload(appID: test.app.id, customer: "ann", receipt: [1], imported: true)

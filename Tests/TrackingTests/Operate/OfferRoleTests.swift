@@ -72,7 +72,7 @@ struct OfferRoleTests {
             try await acting(as: "perennial_api", on: test) { ledger in
                 #expect(try await ledger.offers.products(for: "ann", on: "d", of: app).count == 1)
                 let answer = try await ledger.offers.sign(
-                    OfferRequest(customer: "ann", productID: "monthly", offerID: "stay", form: .classic), of: app)
+                    "stay", of: "monthly", for: "ann", as: .classic, app: app)
                 guard case .signed = answer else {
                     Issue.record("The offer was refused: \(answer)")
                     return

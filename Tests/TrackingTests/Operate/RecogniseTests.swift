@@ -127,7 +127,7 @@ struct RecogniseTests {
     @Test("Another app's receipts are its own")
     func otherApp() async throws {
         try await withLedger { test in
-            try await test.ledger.apps.add(NewApp(bundleID: "com.example.other", callsPerSecond: 0))
+            try await test.ledger.apps.add("com.example.other", callsPerSecond: 0)
             let other = try await test.ledger.apps.app("com.example.other")
             try await test.run(
                 "INSERT INTO ledger.verified_minute VALUES (\(other.id), date_trunc('minute', now()), 0, 1000000)")

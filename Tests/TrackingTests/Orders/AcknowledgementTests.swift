@@ -20,7 +20,7 @@ struct AcknowledgementTests {
             try await test.buys("changed", quantity: 2, asOf: -0.8, refunded: -0.9)
             let deliveries = test.ledger.acting(as: .key(7)).deliveries
             let ids = try await deliveries.read(
-                of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 10
+                of: test.app.bundleID, state: .due, after: 0, limit: 10
             ).deliveries.map(\.id)
             _ = try await deliveries.acknowledge([ids[2]], of: test.app.bundleID)
             _ = try await test.ledger.acting(as: .user("kim")).deliveries.skip(

@@ -114,7 +114,7 @@ extension TestLedger {
     /// The numbers of all due deliveries.
     fileprivate func due() async throws -> [Int64] {
         try await ledger.deliveries.read(
-            of: app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 100
+            of: app.bundleID, state: .due, after: 0, limit: 100
         ).deliveries.map(\.id)
     }
 }

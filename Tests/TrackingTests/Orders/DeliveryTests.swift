@@ -238,7 +238,7 @@ struct DeliveryTests {
             ]
             #expect(try await test.deliveries() == shown)
             let anyName = try await test.ledger.deliveries.read(
-                of: test.app.bundleID, DeliveryFilter(customer: "anon"), after: 0, limit: 10)
+                of: test.app.bundleID, customer: "anon", after: 0, limit: 10)
             #expect(anyName.deliveries.map(\.customer) == ["ann", "ann"])
         }
     }
@@ -251,7 +251,7 @@ struct DeliveryTests {
             try await test.buys("t", "themes")
             let coins = try #require(
                 try await test.ledger.deliveries.read(
-                    of: test.app.bundleID, DeliveryFilter(), after: 0, limit: 1
+                    of: test.app.bundleID, after: 0, limit: 1
                 ).deliveries.first)
             _ = try await test.ledger.deliveries.acknowledge([coins.id], of: test.app.bundleID)
             let decision = try ManualDecision(by: "kim", because: "asked for it")
@@ -293,7 +293,7 @@ struct DeliveryTests {
             try await test.buys("p")
             try await test.buys("q", quantity: 2)
             let deliveries = test.ledger.acting(as: .user("kim")).deliveries
-            let page = try await deliveries.read(of: test.app.bundleID, DeliveryFilter(), after: 0, limit: 10)
+            let page = try await deliveries.read(of: test.app.bundleID, after: 0, limit: 10)
             #expect(page.deliveries.map(\.position) == [1, 2] && page.next == 2 && !page.more)
             let (first, second) = (page.deliveries[0].id, page.deliveries[1].id)
             let results = try await deliveries.acknowledge([first, 99, first], of: test.app.bundleID)
@@ -308,10 +308,11 @@ struct DeliveryTests {
                 try await deliveries.skip(first, of: test.app.bundleID, because: "too late")
             }
             let due = try await deliveries.read(
-                of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 10)
+                of: test.app.bundleID, state: .due, after: 0, limit: 10)
             #expect(due.deliveries.isEmpty)
-            let sandbox = DeliveryFilter(environment: .sandbox)
-            #expect(try await deliveries.read(of: test.app.bundleID, sandbox, after: 0, limit: 10).deliveries.isEmpty)
+            let sandbox = try await deliveries.read(
+                of: test.app.bundleID, environment: .sandbox, after: 0, limit: 10)
+            #expect(sandbox.deliveries.isEmpty)
         }
     }
 }

@@ -232,7 +232,7 @@ struct HandOverTests {
                 try await test.acknowledgeAll()
             } else {
                 let due = try await test.ledger.deliveries.read(
-                    of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 1)
+                    of: test.app.bundleID, state: .due, after: 0, limit: 1)
                 _ = try await test.ledger.acting(as: .user("kim")).deliveries.skip(
                     try #require(due.deliveries.first).id, of: test.app.bundleID, because: "a mistake")
             }

@@ -51,8 +51,7 @@ struct OfferTests {
         as form: OfferForm = .classic, in test: TestLedger
     ) async throws -> OfferAnswer {
         try await test.ledger.offers.sign(
-            OfferRequest(customer: customer, productID: product, offerID: offer, orderID: order, form: form),
-            of: test.app.bundleID)
+            offer, of: product, for: customer, order: order, as: form, app: test.app.bundleID)
     }
 
     /// The order of a customer, from a device.

@@ -92,7 +92,7 @@ struct OrderStoryTests {
                 default:
                     steps.append("all given")
                     let due = try await test.ledger.deliveries.read(
-                        of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 100)
+                        of: test.app.bundleID, state: .due, after: 0, limit: 100)
                     _ = try await test.ledger.deliveries.acknowledge(due.deliveries.map(\.id), of: test.app.bundleID)
                 }
                 let found = try await test.violations()

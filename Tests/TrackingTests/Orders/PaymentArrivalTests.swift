@@ -360,7 +360,7 @@ struct PaymentArrivalTests {
     /// Acknowledges what is due of a customer, or of all; returns whether something was.
     private func acknowledge(by customer: String? = nil, in test: TestLedger) async throws -> Bool {
         let due = try await test.ledger.deliveries.read(
-            of: test.app.bundleID, DeliveryFilter(state: .due, customer: customer), after: 0, limit: 1_000
+            of: test.app.bundleID, state: .due, customer: customer, after: 0, limit: 1_000
         ).deliveries
         _ = try await test.ledger.deliveries.acknowledge(due.map(\.id), of: test.app.bundleID)
         return !due.isEmpty

@@ -112,7 +112,7 @@ struct ProofTests {
             case "person":
                 let deliveries = test.ledger.acting(as: .user("kim")).deliveries
                 let due = try await deliveries.read(
-                    of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 10)
+                    of: test.app.bundleID, state: .due, after: 0, limit: 10)
                 let one = try #require(due.deliveries.first)
                 _ = try await deliveries.skip(one.id, of: test.app.bundleID, because: "a mistake")
             default: break

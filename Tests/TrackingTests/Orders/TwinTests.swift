@@ -126,7 +126,7 @@ struct TwinTests {
                 ])
             try await test.buys("r", by: "eve")
             let due = try await test.ledger.deliveries.read(
-                of: test.app.bundleID, DeliveryFilter(state: .due, customer: "eve"), after: 0, limit: 1)
+                of: test.app.bundleID, state: .due, customer: "eve", after: 0, limit: 1)
             _ = try await test.ledger.acting(as: .user("kim")).deliveries.skip(
                 try #require(due.deliveries.first).id, of: test.app.bundleID, because: "a mistake")
             try await test.buys("s", by: "eve", asOf: -0.8)

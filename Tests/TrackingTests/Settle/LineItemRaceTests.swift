@@ -201,7 +201,7 @@ struct LineItemRaceTests {
                     }
                     _ = try await test.deliveries()
                     let due = try await test.ledger.deliveries.read(
-                        of: test.app.bundleID, DeliveryFilter(state: .due), after: 0, limit: 100
+                        of: test.app.bundleID, state: .due, after: 0, limit: 100
                     ).deliveries
                     if !due.isEmpty, Bool.random(using: &random) { try await test.acknowledgeAll() }
                 }

@@ -26,7 +26,7 @@ struct IntakeTests {
     @Test("Two apps may hold the same bytes")
     func apps() async throws {
         try await withLedger { test in
-            try await test.ledger.apps.add(NewApp(bundleID: "com.example.other"))
+            try await test.ledger.apps.add("com.example.other")
             let other = try await test.ledger.apps.app("com.example.other")
             let stored = try await test.ledger.intake.store(
                 [test.app, other].map { Upload(appID: $0.id, customer: "ann", receipt: [1, 2], imported: false) })

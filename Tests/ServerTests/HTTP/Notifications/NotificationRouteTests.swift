@@ -17,7 +17,7 @@ struct NotificationRouteTests {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(
                 database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
-            try await ledger.apps.add(NewApp(bundleID: "com.example.app", secret: "shared secret"))
+            try await ledger.apps.add("com.example.app", secret: "shared secret")
             let token = try await ledger.apps.openNotifications(of: "com.example.app")
             let tracker = Tracker.quiet(ledger)
             try await Serving.with(tracker) { client in
