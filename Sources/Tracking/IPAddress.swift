@@ -30,15 +30,12 @@ package struct IPAddress: Sendable, Hashable {
 
 /// The addresses that share their first bits.
 package struct IPNetwork: Sendable, Hashable {
-    private let first: [UInt8]
+    fileprivate let first: [UInt8]
     /// How many bits they share.
     package let bits: Int
+}
 
-    fileprivate init(first: [UInt8], bits: Int) {
-        self.first = first
-        self.bits = bits
-    }
-
+extension IPNetwork {
     /// Reads an address or a range, such as `10.0.0.7`, `192.168.0.0/16` or `fd00::/8`; nil for anything else.
     package init?(_ text: String) {
         let parts = text.split(separator: "/", omittingEmptySubsequences: false)

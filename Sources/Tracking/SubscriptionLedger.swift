@@ -114,32 +114,20 @@ package struct LedgerAdmin: LedgerFacet { let ledger: SubscriptionLedger }
 /// What keeps an installation healthy: migrations, verification, rebuilds, pruning, incidents and figures.
 package struct LedgerOperations: LedgerFacet { let ledger: SubscriptionLedger }
 
+/// The parts of the ledger.
 extension SubscriptionLedger {
-    /// Apps with their secrets, keys, catalog, notification addresses and rate limits.
     package var apps: LedgerApps { LedgerApps(ledger: self) }
-    /// What arrives from outside: uploads, imports and notifications.
     package var intake: LedgerIntake { LedgerIntake(ledger: self) }
-    /// Workers, their leases on due receipts and their budget of calls.
     package var claims: LedgerClaims { LedgerClaims(ledger: self) }
-    /// Answers that become facts, timelines and events.
     package var settlements: LedgerSettlements { LedgerSettlements(ledger: self) }
-    /// Customers: what they may use and why, and decisions about them.
     package var customers: LedgerCustomers { LedgerCustomers(ledger: self) }
-    /// Orders: what customers are about to buy.
     package var orders: LedgerOrders { LedgerOrders(ledger: self) }
-    /// Products on offer, and signatures of promotional offers.
     package var offers: LedgerOffers { LedgerOffers(ledger: self) }
-    /// Deliveries: the queue, acknowledgements, and what a catalog releases.
     package var deliveries: LedgerDeliveries { LedgerDeliveries(ledger: self) }
-    /// Support calls: what people ask Apple to change.
     package var support: LedgerSupport { LedgerSupport(ledger: self) }
-    /// Webhooks: receivers of the feed.
     package var webhooks: LedgerWebhooks { LedgerWebhooks(ledger: self) }
-    /// The feed of events.
     package var feed: LedgerFeed { LedgerFeed(ledger: self) }
-    /// What only the admin pages show: sessions, searches and histories.
     package var admin: LedgerAdmin { LedgerAdmin(ledger: self) }
-    /// What keeps an installation healthy: migrations, verification, rebuilds, pruning, incidents and figures.
     package var operations: LedgerOperations { LedgerOperations(ledger: self) }
 }
 
@@ -149,6 +137,11 @@ extension LedgerFacet {
 
     func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
         try await ledger.query(file, parameters)
+    }
+
+    /// Reads from the primary, or from where lookups read.
+    func read(_ file: SQLFile, _ parameters: [Parameter], fromPrimary: Bool) async throws -> [Row] {
+        fromPrimary ? try await query(file, parameters) : try await reads.query(file, parameters)
     }
 
     func write(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
@@ -200,9 +193,7 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
 
 /// A failure of the database as the ledger's callers see it: what to do about it, without the driver's terms.
 package struct StorageFailure: Sendable {
-    private let error: DatabaseError
-
-    fileprivate init(_ error: DatabaseError) { self.error = error }
+    fileprivate let error: DatabaseError
 
     /// One sentence: what failed, where, and the remedy.
     package var message: String { error.message }
@@ -247,23 +238,7 @@ package struct StorageFailure: Sendable {
 
 extension Error {
     /// The failure of the database that this error is; nil for any other error.
-    package var storageFailure: StorageFailure? { (self as? DatabaseError).map(StorageFailure.init) }
-}
-
-/// The load on the database's connections.
-package struct StorageLoad: Sendable {
-    /// The number of reads waiting to be sent.
-    package let waitingReads: Int
-    /// The number of callers waiting for an exclusive connection.
-    package let waitingTransactions: Int
-    /// The number of open connections for transactions.
-    package let transactionConnections: Int
-
-    init(_ load: DatabaseLoad) {
-        waitingReads = load.waitingReads
-        waitingTransactions = load.waitingTransactions
-        transactionConnections = load.transactionConnections
-    }
+    package var storageFailure: StorageFailure? { (self as? DatabaseError).map(StorageFailure.init(error:)) }
 }
 
 extension Instant {

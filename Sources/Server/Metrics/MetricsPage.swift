@@ -50,10 +50,7 @@ actor MetricsPage {
             businessReadAt = time
             await readBusiness()
         }
-        let load = ledger.operations.databaseLoad
-        registry.gauge(.databaseWaiting, [("kind", "read")]).set(load.waitingReads)
-        registry.gauge(.databaseWaiting, [("kind", "transaction")]).set(load.waitingTransactions)
-        registry.gauge(.databaseConnections).set(load.transactionConnections)
+        for gauge in ledger.operations.loadGauges { registry.gauge(gauge.metric, gauge.labels).set(gauge.value) }
         return MetricsText.text(of: registry.contents)
     }
 

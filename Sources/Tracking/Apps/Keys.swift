@@ -84,7 +84,7 @@ extension LedgerApps {
             let rows = try transaction.query(
                 Queries.createKey,
                 [
-                    .bytea(Self.digest(of: secret)), .text(scope.rawValue), .text(bundleID?.text),
+                    .bytea(secret.sha256), .text(scope.rawValue), .text(bundleID?.text),
                     .float8(rate.perSecond), .float8(rate.burst),
                 ])
             guard let id = try rows.first?.int4("key_id") else {
@@ -98,9 +98,6 @@ extension LedgerApps {
         return (id, secret)
     }
 
-    /// The stored digest of a key. Keys are long and random, so that neither it nor a comparison reveals anything.
-    private static func digest(of secret: String) -> [UInt8] { [UInt8](SHA256.hash(data: Data(secret.utf8))) }
-
     /// Returns every key ever created, including revoked ones.
     package func keys() async throws -> [ListedAPIKey] {
         try await query(Queries.readKeys).map { row in
@@ -112,7 +109,8 @@ extension LedgerApps {
 
     /// Returns the active key with this secret, or nil. The primary has keys that are too new for a standby.
     package func key(withSecret secret: String) async throws -> APIKey? {
-        let digest = Parameter.bytea(Self.digest(of: secret))
+        // Keys are long and random, so that neither a digest nor its comparison reveals anything.
+        let digest = Parameter.bytea(secret.sha256)
         let found = try await reads.query(Queries.findKey, [digest])
         let rows = found.isEmpty && reads.mayLag ? try await query(Queries.findKey, [digest]) : found
         return try rows.first.map(APIKey.init(row:))
@@ -135,6 +133,19 @@ extension String {
     static func randomHexadecimal(digits: Int) -> String {
         (0..<digits).map { _ in String(UInt8.random(in: 0..<16), radix: 16) }.joined()
     }
+
+    /// The SHA-256 of its bytes.
+    var sha256: [UInt8] { Array(SHA256.hash(data: Data(utf8))) }
+}
+
+extension [String] {
+    /// The SHA-256 of the texts with their lengths, so that one list gives another hash than every other list.
+    var sha256: [UInt8] { map { "\($0.utf8.count):\($0)" }.joined().sha256 }
+}
+
+extension Sequence<UInt8> {
+    /// Two lowercase hexadecimal digits for each byte.
+    var hexadecimal: String { map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined() }
 }
 
 extension APIKey {

@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 import Postgres
 import SQL
 package import Subscriptions
@@ -87,8 +85,7 @@ package struct GrantRequest: Sendable, Hashable {
     static func digest(
         _ entitlement: String, to customer: String, until: Instant?, deciding decision: ManualDecision
     ) -> [UInt8] {
-        let parts = [entitlement, customer, until?.iso8601 ?? "", decision.actor, decision.reason]
-        return Array(SHA256.hash(data: Data(parts.map { "\($0.utf8.count):\($0)" }.joined().utf8)))
+        [entitlement, customer, until?.iso8601 ?? "", decision.actor, decision.reason].sha256
     }
 
     /// Returns the grant that the key made before. Throws `exists` where it made another one.

@@ -98,10 +98,6 @@ extension LedgerCustomers {
         return found.compactMap(\.self)
     }
 
-    private func read(_ file: SQLFile, _ parameters: [Parameter], fromPrimary: Bool) async throws -> [Row] {
-        fromPrimary ? try await query(file, parameters) : try await reads.query(file, parameters)
-    }
-
     private static func parameters(_ customers: [CustomerName]) -> [Parameter] {
         [.texts(customers.map(\.bundleID.text)), .texts(customers.map(\.id.text))]
     }

@@ -166,7 +166,7 @@ package struct NotificationToken: Sendable, Hashable {
     }
 
     /// The stored hash, used for lookup: comparing hashes reveals nothing about the token.
-    var digest: [UInt8] { [UInt8](SHA256.hash(data: Data(text.utf8))) }
+    var digest: [UInt8] { text.sha256 }
 }
 
 extension LedgerApps {

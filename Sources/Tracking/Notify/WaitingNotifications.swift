@@ -243,19 +243,3 @@ extension TransactionRow {
         return row
     }
 }
-
-extension SubscriptionDraft {
-    fileprivate mutating func addDetails(of row: TransactionRow) {
-        guard let state, let policy, let facts = state.facts.addingDetails(of: row), facts != state.facts
-        else { return }
-        addDetails(facts, policy: policy)
-    }
-}
-
-extension PurchaseDraft {
-    fileprivate mutating func addDetails(of row: TransactionRow) {
-        guard let state else { return }
-        let facts = state.facts.addingDetails(of: row)
-        if facts != state.facts { addDetails(facts) }
-    }
-}

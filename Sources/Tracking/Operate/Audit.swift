@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 import JSON
 import Postgres
 import SQL
@@ -140,7 +138,7 @@ extension LedgerAdmin {
         let secret = (0..<32).map { _ in UInt8.random(in: 0...255) }.hexadecimal
         _ = try await ledger.acting(as: .key(key.id)).write(
             Queries.openSession,
-            [.bytea(Self.digest(ofSession: secret)), .int4(key.id), .float8(Self.sessionSeconds)],
+            [.bytea(secret.sha256), .int4(key.id), .float8(Self.sessionSeconds)],
             audited: .signedIn)
         return secret
     }
@@ -148,25 +146,15 @@ extension LedgerAdmin {
     /// Returns the running session with this secret; nil when the session ended or its key was revoked.
     package func session(withSecret secret: String) async throws -> AdminSession? {
         // Read from the primary: a standby may not have a session that was opened a moment ago.
-        let rows = try await query(Queries.findSession, [.bytea(Self.digest(ofSession: secret))])
+        let rows = try await query(Queries.findSession, [.bytea(secret.sha256)])
         return try rows.first.map { row in
-            let formToken = SHA256.hash(data: Data("form of \(secret)".utf8)).hexadecimal
-            return AdminSession(keyID: try row.int4("key_id"), formToken: formToken)
+            AdminSession(keyID: try row.int4("key_id"), formToken: "form of \(secret)".sha256.hexadecimal)
         }
     }
 
     /// Ends a session of a key immediately.
     package func closeSession(withSecret secret: String, of keyID: Int32) async throws {
         _ = try await ledger.acting(as: .key(keyID)).write(
-            Queries.closeSession, [.bytea(Self.digest(ofSession: secret))], audited: .signedOut)
-    }
-
-    private static func digest(ofSession secret: String) -> [UInt8] { [UInt8](SHA256.hash(data: Data(secret.utf8))) }
-}
-
-extension Sequence<UInt8> {
-    /// Two lowercase hexadecimal digits for each byte.
-    fileprivate var hexadecimal: String {
-        map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+            Queries.closeSession, [.bytea(secret.sha256)], audited: .signedOut)
     }
 }

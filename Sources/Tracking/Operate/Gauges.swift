@@ -74,6 +74,14 @@ extension LedgerOperations {
         }
     }
 
-    /// The present load of the database connections.
-    package var databaseLoad: StorageLoad { StorageLoad(database.load) }
+    /// The present load of this process's connections.
+    package var loadGauges: [LedgerGauge] {
+        let load = database.load
+        return [
+            LedgerGauge(metric: .databaseWaiting, labels: [("kind", "read")], value: Double(load.waitingReads)),
+            LedgerGauge(
+                metric: .databaseWaiting, labels: [("kind", "transaction")], value: Double(load.waitingTransactions)),
+            LedgerGauge(metric: .databaseConnections, labels: [], value: Double(load.transactionConnections)),
+        ]
+    }
 }

@@ -1,5 +1,3 @@
-import Crypto
-import Foundation
 import Postgres
 import SQL
 package import Subscriptions
@@ -44,7 +42,7 @@ extension LedgerOperations {
             for migration in Migrations.all.dropFirst(known.count) {
                 try transaction.script(migration.text)
                 try transaction.query(
-                    Queries.recordMigration, [.text(migration.name), .bytea(Self.fingerprint(of: migration))])
+                    Queries.recordMigration, [.text(migration.name), .bytea(migration.text.sha256)])
                 applied.append(migration.name)
             }
             return (applied, known.count + applied.count)
@@ -84,7 +82,7 @@ extension LedgerOperations {
                     "A development version from before 0.1.0 made the schema of this database, and no release upgrades it: "
                         + "name a new database, and import the receipts again.")
             }
-            guard name == migration.name, digest == fingerprint(of: migration) else {
+            guard name == migration.name, digest == migration.text.sha256 else {
                 throw LedgerError(
                     .mismatch,
                     "Another version of Perennial made the schema of this database (migration \(name)), and this version "
@@ -107,10 +105,6 @@ extension LedgerOperations {
                 "The database was changed for programs that know \(programMin) migrations and this one knows "
                     + "\(Migrations.all.count); run a newer perennial.")
         }
-    }
-
-    private static func fingerprint(of migration: SQLFile) -> [UInt8] {
-        [UInt8](SHA256.hash(data: Data(migration.text.utf8)))
     }
 
     /// Makes room for the observations of this month and the next.

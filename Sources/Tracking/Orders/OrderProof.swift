@@ -15,7 +15,7 @@ package struct OrderProof: Sendable, Hashable {
 
     /// A proof about a receipt, over `<order id>.<lower-case hex SHA-256 of the decoded receipt>`.
     package init(of orderID: String, receipt: [UInt8], code: String) {
-        let digest = SHA256.hash(data: Data(receipt)).map { String(format: "%02x", $0) }.joined()
+        let digest = SHA256.hash(data: Data(receipt)).hexadecimal
         self.init(orderID: orderID, about: digest, code: code)
     }
 

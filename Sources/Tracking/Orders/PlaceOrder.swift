@@ -38,11 +38,10 @@ package struct OrderRequest: Sendable, Hashable {
 
     /// SHA-256 of everything that was asked.
     fileprivate var digest: [UInt8] {
-        let parts = [
+        [
             customer, productID.text, "\(quantity)", priceMilliunits.map { "\($0)" } ?? "", currency ?? "",
             device ?? "",
-        ]
-        return Array(SHA256.hash(data: Data(parts.map { "\($0.utf8.count):\($0)" }.joined().utf8)))
+        ].sha256
     }
 }
 

@@ -163,10 +163,6 @@ extension LedgerOffers {
         }
         return buyer
     }
-
-    private func read(_ file: SQLFile, _ parameters: [Parameter], fromPrimary: Bool) async throws -> [Row] {
-        fromPrimary ? try await query(file, parameters) : try await reads.query(file, parameters)
-    }
 }
 
 /// What counts for what a customer is offered. A newcomer has no holdings.

@@ -13,10 +13,10 @@ extension Tracker {
         // A run that ends looks at everything, because it must leave nothing behind.
         let marks = dueBy == nil ? turns.lowWater.marks(now: now()) : []
         do {
-            let look = try await ledger.claims.scan(limit: receiptsMax, by: dueBy, from: marks)
+            let (due, busySeconds) = try await ledger.claims.scan(limit: receiptsMax, by: dueBy, from: marks)
             let claims = try await claim(
-                look.due, as: worker, receiptsMax: receiptsMax, dueBy: dueBy, inFlight: inFlight, &turns, from: marks)
-            turns.lowWater.looked(now: now(), busySeconds: look.busySeconds)
+                due, as: worker, receiptsMax: receiptsMax, dueBy: dueBy, inFlight: inFlight, &turns, from: marks)
+            turns.lowWater.looked(now: now(), busySeconds: busySeconds)
             return claims
         } catch {
             turns.lowWater.failed(now: now(), wasTooSlow: error.storageFailure?.isTimeout == true)
@@ -29,7 +29,7 @@ extension Tracker {
         _ turns: inout ClaimTurns, from marks: [DueMark]
     ) async throws -> DueClaims {
         guard !due.isEmpty else { return DueClaims() }
-        let apps = Dictionary(uniqueKeysWithValues: try await ledger.apps.all().map { ($0.id, $0) })
+        let apps = try await ledger.operations.appsByID()
         let usual = due.filter { $0.lane != .quarantine }
         let lone = due.filter { $0.lane == .quarantine }
         var waiting: [Int32: Int] = [:]

@@ -115,13 +115,6 @@ package struct DueMark: Sendable, Hashable {
     package let dueAt: Instant
 }
 
-/// The result of a search of the schedule.
-package struct DueScan: Sendable {
-    package let due: [DueReceipts]
-    /// The time the database spent on the search, in seconds, by its own clock.
-    package let busySeconds: Double
-}
-
 extension LedgerClaims {
     /// The time after which a worker without heartbeat is forgotten, in days; and the most workers forgotten at once.
     static let workerDays: Int32 = 30
@@ -171,8 +164,10 @@ extension LedgerClaims {
         try await scan(limit: limit, by: dueBy, from: marks).due
     }
 
-    /// Returns the same counts, with the time they cost the database.
-    package func scan(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> DueScan {
+    /// Returns the same counts, with the seconds that the search kept the database busy, by its own clock.
+    func scan(
+        limit: Int, by dueBy: Instant?, from marks: [DueMark]
+    ) async throws -> (due: [DueReceipts], busySeconds: Double) {
         let rows = try await query(
             Queries.countDue,
             [
@@ -183,7 +178,7 @@ extension LedgerClaims {
             guard let app = try row.int4IfPresent("app_id") else { return nil }
             return DueReceipts(appID: app, lane: try row.word("lane"), receipts: Int(try row.int8("receipts")))
         }
-        return DueScan(due: due, busySeconds: try rows.last?.float8("busy_seconds") ?? 0)
+        return (due, try rows.last?.float8("busy_seconds") ?? 0)
     }
 
     /// Returns how many receipts that were due by `instant` are still to be checked, and one sentence for each app.

@@ -105,9 +105,10 @@ struct SubscriptionDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: max(result.state.asOf, evidence.asOf))
     }
 
-    /// Takes facts with more details: a version without events, where they say more.
-    mutating func addDetails(_ facts: SubscriptionFacts, policy: Policy) {
-        guard let state else { return }
+    /// Takes the details of a verified transaction along: a version without events, where they say more.
+    mutating func addDetails(of row: TransactionRow) {
+        guard let state, let policy, let facts = state.facts.addingDetails(of: row), facts != state.facts
+        else { return }
         if !facts.sameMeaning(as: state.facts) { version += 1 }
         self.state = SubscriptionState(facts: facts, policy: policy, version: version, retractions: state.retractions)
     }
@@ -177,8 +178,10 @@ struct PurchaseDraft: Sendable {
         events += DraftEvent.events(result.events, of: version, asOf: result.state.asOf)
     }
 
-    mutating func addDetails(_ facts: PurchaseFacts) {
+    mutating func addDetails(of row: TransactionRow) {
         guard let state else { return }
+        let facts = state.facts.addingDetails(of: row)
+        guard facts != state.facts else { return }
         if !facts.sameMeaning(as: state.facts) { version += 1 }
         self.state = PurchaseState(facts: facts, version: version, refundRetractedAt: state.refundRetractedAt)
         wasChecked = true

@@ -205,7 +205,7 @@ extension LedgerSettlements {
         let ids = try await query(Queries.findEndedAllowances, [.int4(Int32(clamping: limit))])
             .map { try $0.int8("subscription_id") }
         guard !ids.isEmpty else { return 0 }
-        let apps = Dictionary(try await ledger.apps.all().map { ($0.id, $0) }) { first, _ in first }
+        let apps = try await ledger.operations.appsByID()
         return try await ledger.changingPollers { transaction in
             let pollers = try LockedPollers(subscriptions: ids, in: transaction)
             try pollers.foldClocks(in: transaction)

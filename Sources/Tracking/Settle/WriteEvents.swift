@@ -25,7 +25,7 @@ struct EventIdentity {
     }
 
     var uuid: String {
-        let digits = bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
+        let digits = bytes.hexadecimal
         let ends = [8, 12, 16, 20, 32].map { digits.index(digits.startIndex, offsetBy: $0) }
         return zip([digits.startIndex] + ends, ends).map { String(digits[$0..<$1]) }.joined(separator: "-")
     }
