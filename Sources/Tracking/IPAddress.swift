@@ -31,7 +31,6 @@ package struct IPAddress: Sendable, Hashable {
 /// The addresses that share their first bits.
 package struct IPNetwork: Sendable, Hashable {
     fileprivate let first: [UInt8]
-    /// How many bits they share.
     package let bits: Int
 }
 

@@ -12,8 +12,7 @@ package struct SubscriptionLedger: Sendable {
     let knownChains = KnownChains()
     /// The orders that are being placed.
     let askedOrders = RequestGroups<AskedOrder, PlacedOrder?>(requestsMax: 100, groupsMax: 2, waitingMax: 1_000)
-    /// The divisor of all delays with an accelerated App Store; 1 in production. The apps that this ledger reads carry
-    /// it to their policies.
+    /// The divisor of all delays with an accelerated App Store; 1 in production. The apps read here carry it along.
     package internal(set) var speedup: Int
     /// How long after a notification its check comes, in seconds.
     package var notificationWaitSeconds = 5.0
@@ -24,8 +23,7 @@ package struct SubscriptionLedger: Sendable {
 
     /// Creates a ledger on a primary; lookups read from a hot standby if there is one.
     ///
-    /// Without a `seal`, everything works except operations that need an app's secret. All programs on one database
-    /// have the same `speedup`.
+    /// Without a `seal`, what needs an app's secret fails. All programs on one database have the same `speedup`.
     package init(database: Database, reads: Database? = nil, seal: SecretSeal? = nil, speedup: Int = 1) {
         self.database = database
         self.speedup = max(1, speedup)
@@ -164,7 +162,6 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
         case notFound
         /// The thing exists already, or what exists is in the way.
         case exists
-        /// The input is invalid.
         case invalid
         /// The stored history or key does not match this program.
         case mismatch
@@ -174,12 +171,9 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
         case exhausted(retryAfterSeconds: Int)
     }
 
-    /// The kind of refusal.
     package let kind: Kind
-    /// One sentence: the problem, its place and the remedy.
     package let message: String
 
-    /// Creates an error with its message.
     package init(_ kind: Kind, _ message: String) {
         self.kind = kind
         self.message = message
@@ -276,8 +270,7 @@ extension Row {
 }
 
 extension Sequence<String> {
-    /// Returns the name most likely meant by `name`; nil when no name is near, or `name` is longer than 255 UTF-8
-    /// bytes.
+    /// Returns the name most likely meant; nil when no name is near, or `name` has more than 255 UTF-8 bytes.
     package func nearest(to name: String) -> String? {
         guard name.utf8.count <= 255 else { return nil }
         let distances = map { (name: $0, distance: $0.editDistance(to: name)) }
@@ -305,8 +298,7 @@ extension String {
     }
 }
 
-/// Runs `body` again as long as `mayRepeat` allows it for an error and the number of tries so far; `pausing` runs before each
-/// repetition.
+/// Repeats `body` while `mayRepeat` allows it for an error and the tries so far, each time after `pausing`.
 package func repeating<Result>(
     while mayRepeat: (any Error, _ tries: Int) -> Bool,
     pausing: (any Error, _ tries: Int) async throws -> Void = { _, _ in }, _ body: () async throws -> Result

@@ -29,14 +29,12 @@ package struct TrackerOptions: Sendable {
 
 /// What every check needs: a ledger, a client of the App Store, options, a log and metrics. Extensions add the checks.
 package struct Tracker: Sendable {
-    /// The ledger that stores the results.
     package private(set) var ledger: SubscriptionLedger
     let appStore: AppStoreClient
     let signedTexts: SignedTextVerifier
     /// What calls receivers of webhooks; nil in a process that calls none.
     package let webhookSender: WebhookSender?
     package let options: TrackerOptions
-    /// The log of the process.
     package let logger: Logger
     let metrics: TrackerMetrics
     let conditions: ConditionMonitor
@@ -74,7 +72,6 @@ package struct Tracker: Sendable {
 
 /// This process's identity, as the operator sees it.
 enum ProcessIdentity {
-    /// The machine's name.
     static let host = ProcessInfo.processInfo.hostName
     static let number = ProcessInfo.processInfo.processIdentifier
 }
@@ -96,7 +93,6 @@ actor CheckerIdentity {
     /// Notes that this process sends heartbeats from now on.
     func beginHeartbeats() { sendsHeartbeats = true }
 
-    /// Returns the process's registration in the ledger.
     func worker(of tracker: Tracker) async throws -> WorkerID {
         if let known { return known }
         let worker = try await tracker.startWorker(singly: true)

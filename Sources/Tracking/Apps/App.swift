@@ -4,13 +4,9 @@ package import Subscriptions
 
 /// A registered app with its settings; its secrets stay sealed until a check needs them.
 package struct App: Sendable, Hashable {
-    /// The app's key in the ledger.
     package let id: Int32
-    /// Apple's bundle id.
     package let bundleID: BundleID
-    /// A name for display.
     package let name: String
-    /// Whether purchases of Apple's sandbox are accepted.
     package let sandboxAllowed: Bool
     /// The policy for the case that another customer uploads an owned subscription.
     package let ownershipPolicy: OwnershipPolicy
@@ -32,9 +28,7 @@ package struct App: Sendable, Hashable {
     package let takesNotifications: Bool
     /// The key that signs its promotional offers, by name; nil when there is none.
     package let offerKey: ConnectKeyName?
-    /// Who is asked about its receipts.
     package let verifier: Verifier
-    /// Apple's number of the app; nil where it is not known.
     package let appleAppID: Int64?
     /// The key that signs its requests to the Server API, by name; nil when there is none.
     package let serverKey: ConnectKeyName?
@@ -63,15 +57,12 @@ package struct App: Sendable, Hashable {
         /// The most refused receipts that are counted.
         package static let receiptsMax: Int32 = 100
 
-        /// Apple's environment.
         package let environment: StoreEnvironment
         /// How many receipts it refused; `receiptsMax` means that many or more.
         package let receipts: Int32
     }
 
-    /// A pause of an app's checks.
     package struct Pause: Sendable, Hashable {
-        /// The time when checks resume.
         package let until: Instant
         /// The reason, in one sentence.
         package let reason: String
@@ -109,7 +100,6 @@ package struct App: Sendable, Hashable {
         return environmentPauses[.production] == nil ? .production : .sandbox
     }
 
-    /// Whether a shared secret is stored.
     package var hasSecret: Bool { sealedSecret != nil }
 }
 
@@ -135,7 +125,6 @@ package enum OwnershipPolicy: String, Sendable, CaseIterable {
 
 /// How often the worker checks for refunds.
 package enum SweepFrequency: String, Sendable, CaseIterable {
-    /// As the schedule says.
     case normal
     /// Half as often, for an app that learns of refunds from Apple's notifications.
     case relaxed
@@ -151,7 +140,6 @@ package enum SweepFrequency: String, Sendable, CaseIterable {
 
 /// An app's shared secrets in plain text, for the duration of a check.
 package struct AppSecrets: Sendable {
-    /// The secret in use.
     package let current: String?
     /// The secret before the last rotation.
     package let previous: String?

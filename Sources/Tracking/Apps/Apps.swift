@@ -105,9 +105,7 @@ extension LedgerApps {
 
 /// A change of an app's settings for `apps.change`; nil keeps a setting.
 package struct AppChange: Sendable {
-    /// A new name.
     package var name: String?
-    /// Whether sandbox purchases are accepted.
     package var sandboxAllowed: Bool?
     /// The policy for the case that another customer uploads an owned subscription.
     package var ownershipPolicy: OwnershipPolicy?
@@ -125,11 +123,9 @@ package struct AppChange: Sendable {
     package var sandboxLeeway: Delay?
     /// The outage allowance: how long access goes on while Apple cannot be asked.
     package var outageAllowance: Delay?
-    /// Who is asked about receipts.
     package var verifier: Verifier?
     /// Why it changes although the comparison of both channels is not complete; nil: it does not then.
     package var forcedBecause: String?
-    /// Apple's number of the app.
     package var appleAppID: Int64?
 
     /// Creates a change that keeps every setting.

@@ -92,7 +92,6 @@ package struct CatalogProduct: Sendable, Hashable {
 
     /// The place of a product among products that replace one another on sale.
     package struct Slot: Sendable, Hashable {
-        /// The name of the slot.
         package var name: String
         /// The place; 1 is offered first.
         package var place: Int32
@@ -103,7 +102,6 @@ package struct CatalogProduct: Sendable, Hashable {
     package var id: ProductID
     /// What the product is; nil: the catalog does not say, so a purchase of it is kept for good and delivers nothing.
     package var kind: ProductKind?
-    /// Its subscription group.
     package var group: String?
     /// Its level in the group; 1 is the highest, as in App Store Connect.
     package var level: Int32?
@@ -117,9 +115,7 @@ package struct CatalogProduct: Sendable, Hashable {
     package var slot: Slot?
     /// Its price in thousandths of the currency's unit.
     package var priceMilliunits: Int64?
-    /// The currency of the price.
     package var currency: String?
-    /// The entitlements it grants.
     package var entitlements: [String]
     package var offers: [PromotionalOffer] = []
 
@@ -172,7 +168,6 @@ package struct PromotionalOffer: Sendable, Hashable {
 
     /// The offer's identifier in App Store Connect.
     package var id: String
-    /// Who may have it.
     package var audience: [Audience]
     /// When it may be signed first; nil: no such limit.
     package var from: Instant?

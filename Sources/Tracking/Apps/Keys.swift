@@ -48,9 +48,7 @@ package struct RequestRate: Sendable, Hashable {
 
 /// An API key as stored in the ledger, without the key itself.
 package struct APIKey: Sendable, Hashable {
-    /// The key's number.
     package let id: Int32
-    /// The scope of the key.
     package let scope: Scope
     /// The only app it gives access to; nil for every app.
     package let bundleID: BundleID?
@@ -61,15 +59,12 @@ package struct APIKey: Sendable, Hashable {
 /// An entry in the list of API keys.
 package struct ListedAPIKey: Sendable {
     package let key: APIKey
-    /// The time when the key was created.
     package let createdAt: Instant
-    /// The time when it was revoked, if it was.
     package let revokedAt: Instant?
 }
 
 extension LedgerApps {
-    /// Creates a key and returns it in plain text, which cannot be read again. Throws `invalid` for a rate limit out of
-    /// range, `notFound` for an unknown app.
+    /// Creates a key; its text cannot be read again. Throws `invalid` for a bad rate, `notFound` for an unknown app.
     package func createKey(
         scope: Scope, for bundleID: BundleID?, rate: RequestRate = .usual
     ) async throws -> (id: Int32, secret: String) {
@@ -159,7 +154,6 @@ extension APIKey {
 
 /// The name of a key of App Store Connect: one that signs promotional offers, or requests to the Server API.
 package struct ConnectKeyName: Sendable, Hashable {
-    /// The key's id in App Store Connect.
     package let id: String
     /// The issuer of the team's keys; nil: only the classic form of an offer can be signed.
     package let issuer: String?
@@ -209,7 +203,6 @@ package struct ConnectKey: Sendable {
 /// An app's server key as text, for the duration of a check.
 package struct ServerKeyText: Sendable {
     package let name: ConnectKeyName
-    /// The private key as PEM.
     package let pem: String
 }
 

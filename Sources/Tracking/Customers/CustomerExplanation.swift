@@ -16,7 +16,6 @@ package struct CustomerExplanation: Sendable {
         package let rule: String
         /// The observation with the answer; nil when the answer is no longer known.
         package let observation: Observation?
-        /// The path within the answer.
         package let path: String
         /// The value as Apple wrote it.
         package let value: String

@@ -113,13 +113,11 @@ extension LedgerAdmin {
 
 /// A stretch of a subscription's timeline, as currently known.
 package struct RecordedSpan: Sendable {
-    /// The subscription.
     package let originalTransactionID: OriginalTransactionID
     package let productID: ProductID
     /// The state, in the words of the schema `perennial`.
     package let state: String
     package let reason: String?
-    /// Whether it gives access.
     package let entitled: Bool
     /// The flags of the stretch, such as `trial`.
     package let flags: [String]
@@ -132,7 +130,6 @@ package struct RecordedSpan: Sendable {
 /// A change, as the feed reports it.
 package struct RecordedEvent: Sendable {
     package let kind: String
-    /// The subscription or purchase.
     package let originalTransactionID: OriginalTransactionID
     package let productID: ProductID
     /// The time of the change, by Apple's clock.
@@ -179,19 +176,16 @@ package struct RecordedAnswer: Sendable {
     package let status: Int32?
     /// The reason why the receipt was not verified, or an oddity of the answer.
     package let reason: String?
-    /// The environment that was asked.
     package let environment: String?
     /// Apple's clock of the first such answer.
     package let firstAsOf: Instant
     /// Apple's clock of the last such answer that was recorded.
     package let lastAsOf: Instant
-    /// The time when the answer was recorded.
     package let recordedAt: Instant
 }
 
 /// The schedule of a receipt's next check.
 package struct ReceiptSchedule: Sendable {
-    /// How urgent it is.
     package let lane: Lane
     /// The earliest time at which Apple may be asked about it.
     package let dueAt: Instant

@@ -32,7 +32,6 @@ package struct OwnedSubscription: Sendable {
     package let productID: ProductID
     package let state: String
     package let reason: String?
-    /// Whether it gives access now.
     package let entitled: Bool
     /// Apple's expiry of the newest period.
     package let expiresAt: Instant?
@@ -43,9 +42,7 @@ package struct OwnedSubscription: Sendable {
     package let renewsTo: ProductID?
     /// Trial, offers and the like, sorted.
     package let flags: [String]
-    /// The number of known periods.
     package let periods: Int
-    /// When the first period began.
     package let startedAt: Instant?
     /// Whether Apple will try the next payment; nil when it does not say.
     package let nextPayment: Bool?
@@ -90,7 +87,6 @@ package struct OwnedPurchase: Sendable {
     package let productID: ProductID
     package let quantity: Int
     package let purchasedAt: Instant
-    /// When it was refunded.
     package let revokedAt: Instant?
 
     init(row: Row) throws {
@@ -107,7 +103,6 @@ package struct OwnedPurchase: Sendable {
 /// One span of a subscription's timeline.
 package struct TimelineSpan: Sendable {
     package let environment: StoreEnvironment
-    /// The subscription.
     package let id: OriginalTransactionID
     /// When it begins; nil when it has no beginning.
     package let from: Instant?
@@ -115,7 +110,6 @@ package struct TimelineSpan: Sendable {
     package let until: Instant?
     package let state: String
     package let reason: String?
-    /// Whether it gives access.
     package let entitled: Bool
     package let productID: ProductID
     /// Until when access goes on after its end if Apple cannot be asked; nil without such an outage allowance.
@@ -171,7 +165,6 @@ package struct PurchaseHistory: Sendable, Hashable {
     package struct Change: Sendable, Hashable {
         /// The state from then on.
         package let state: OrderState
-        /// What brought the state.
         package let cause: String
         /// What the device reported with it, such as an error code of StoreKit.
         package let code: String?
@@ -195,11 +188,9 @@ package struct PurchaseHistory: Sendable, Hashable {
 
     /// The orders, newest first.
     package let orders: [LoggedOrder]
-    /// Whether there are more orders than these.
     package let hasMoreOrders: Bool
     /// The deliveries, newest first.
     package let deliveries: [Delivery]
-    /// Whether there are more deliveries than these.
     package let hasMoreDeliveries: Bool
     /// The balances by environment and credit.
     package let balances: [Balance]

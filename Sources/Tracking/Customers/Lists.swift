@@ -8,7 +8,6 @@ package struct ListedCustomer: Sendable, Hashable {
     package let name: String
     /// The customer that the name means now; nil where it was not merged.
     package let mergedInto: String?
-    /// When it was first stored.
     package let createdAt: Instant
 }
 
@@ -111,11 +110,9 @@ extension LedgerCustomers {
 package struct StoredReceipt: Sendable {
     package let id: ReceiptID
     package let bundleID: BundleID
-    /// The customers who uploaded it.
     package let customers: [String]
     /// The subscriptions that Apple's answers showed in it.
     package let subscriptions: [OriginalTransactionID]
-    /// What the device sent.
     package let form: SubmittedForm
     /// Why its contents count as its sender's.
     package let vouching: Vouching
@@ -126,7 +123,6 @@ package struct StoredReceipt: Sendable {
     /// Why the last answer was not verified, or what was odd about it.
     package let reason: String?
     package let receivedAt: Instant
-    /// When Apple was last asked.
     package let askedAt: Instant?
     /// When Apple last vouched for it.
     package let verifiedAt: Instant?

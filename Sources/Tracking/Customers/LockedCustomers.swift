@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// The customers behind some names, with everything they have, locked in the order that all writers use.
 struct LockedCustomers {
-    /// One name of a customer.
     struct Name: Hashable {
         let customer: CustomerID
         let name: String
@@ -69,7 +68,6 @@ struct LockedCustomers {
 private struct UploadedReceipts: Equatable {
     /// Receipts that are of no other customer.
     let sole: [ReceiptID]
-    /// Receipts that are of other customers too.
     let shared: [ReceiptID]
 
     var all: [ReceiptID] { sole + shared }

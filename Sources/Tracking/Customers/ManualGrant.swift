@@ -39,7 +39,6 @@ package struct ManualDecision: Sendable, Hashable {
 
 /// A manual grant of an entitlement, for support, testers and compensation; Apple's answers and revenue leave it out.
 package struct ManualGrant: Sendable, Hashable {
-    /// The maximum length of an entitlement's name, in characters.
     package static let entitlementCharactersMax = 255
 
     package let entitlement: String
@@ -224,7 +223,6 @@ struct ManualGrants {
         ).map(ManualGrant.init(row:))
     }
 
-    /// Begins a grant of an entitlement.
     @discardableResult
     func begin(
         _ entitlement: String, until: Instant?, deciding decision: ManualDecision, in transaction: Transaction

@@ -5,13 +5,9 @@ package import Subscriptions
 /// Everything that decides the entitlements of one customer at one instant, for `explain`.
 package struct Reasons: Sendable {
     package let bundleID: BundleID
-    /// The operator's own id of the customer.
     package let customer: String
-    /// Whether the customer is known in the app.
     package let isKnown: Bool
-    /// The instant asked about.
     package let at: Instant
-    /// The database's clock.
     package let now: Instant
     /// What gives, or gave, entitlements at that instant, the winner of each entitlement first.
     package let sources: [Source]
@@ -59,13 +55,10 @@ package struct Reasons: Sendable {
 
     /// The owner of a subscription or purchase, since when, and how they came to own it.
     package struct Ownership: Sendable {
-        /// The owner; nil for none.
         package let owner: String?
         /// Whether the owner is the customer asked about.
         package let isCustomer: Bool
-        /// The start of the ownership.
         package let since: Instant?
-        /// Why the owner has it; nil for none.
         package let cause: OwnershipCause?
         /// Whether another customer owned it before, by more than a pointer.
         package let wasTransferred: Bool
@@ -88,9 +81,7 @@ package struct Reasons: Sendable {
     /// The state of a receipt at Apple.
     package struct ReceiptStanding: Sendable {
         package let id: ReceiptID
-        /// When it was stored.
         package let receivedAt: Instant
-        /// When Apple was last asked.
         package let askedAt: Instant?
         /// When Apple last vouched for it.
         package let verifiedAt: Instant?
@@ -98,7 +89,6 @@ package struct Reasons: Sendable {
         package let outcome: String?
         /// Why the last answer was not verified.
         package let reason: String?
-        /// Consecutive refusals.
         package let rejections: Int
         /// When the first of them came.
         package let rejectedSince: Instant?

@@ -45,9 +45,7 @@ package struct SupportCall: Sendable, Hashable {
     package let outcome: Outcome
     /// When an extended subscription ends now.
     package let extendedUntil: Instant?
-    /// How often it was sent.
     package let attempts: Int32
-    /// When its outcome was stored.
     package let answeredAt: Instant?
 
     init(row: Row) throws {

@@ -3,19 +3,14 @@ package import Subscriptions
 
 /// One entitlement of one customer: whether it is granted, until when, why, and how fresh the answer is.
 package struct Entitlement: Sendable, Hashable {
-    /// The entitlement's name.
     package let name: String
-    /// Whether the customer has it.
     package let granted: Bool
     /// When it ends unless something changes; nil when it does not end or is not granted.
     package let until: Instant?
     /// The product that grants or granted it; nil for a manual grant.
     package let productID: ProductID?
-    /// The state of the subscription behind it.
     package let state: String?
-    /// The reason for that state.
     package let reason: String?
-    /// Apple's environment.
     package let environment: StoreEnvironment
     /// `verified`: Apple's answer; `provisional`: the operator's word until Apple is asked; `by_hand`: a manual grant.
     package let basis: String

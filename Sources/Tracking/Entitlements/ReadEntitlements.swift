@@ -4,12 +4,9 @@ package import Subscriptions
 
 /// A customer by the app operator's own id.
 package struct CustomerName: Sendable, Hashable {
-    /// The app.
     package let bundleID: BundleID
-    /// The operator's own id of the customer.
     package let id: AppCustomerID
 
-    /// Creates a name.
     package init(_ id: AppCustomerID, of bundleID: BundleID) { (self.bundleID, self.id) = (bundleID, id) }
 }
 
@@ -27,9 +24,7 @@ package struct CustomerEntitlements: Sendable {
 
     /// The entitlements, in the order of their names; none for an unknown customer.
     package var entitlements: [Entitlement] = []
-    /// The database's clock at the lookup.
     package let now: Instant
-    /// Where they come from.
     package let source: Source
 }
 
@@ -164,7 +159,6 @@ struct StoredEntitlements {
         if let purchase = try row.int8IfPresent("purchase_id") { ofPurchase[purchase] = clocks }
     }
 
-    /// What holds now.
     var answer: CustomerEntitlements {
         CustomerEntitlements(entitlements: entitlements(at: now), now: Instant(microseconds: now), source: .stored)
     }

@@ -79,7 +79,6 @@ extension Tracker {
 
 /// The identity and newest position of the feed; a position is valid only in the feed it comes from.
 package struct FeedHead: Sendable, Hashable {
-    /// The id of the feed, a UUID.
     package let feed: String
     /// The newest position; 0 while the feed is empty.
     package let position: Int64
@@ -91,19 +90,16 @@ package struct FeedEvent: Sendable {
     /// The event's id, a UUID; another database with the same history gives the event the same id.
     package let publicID: String
     package let bundleID: BundleID
-    /// Apple's environment.
     package let environment: StoreEnvironment
     /// The subscription's or purchase's id; nil where a customer's manual changes are reported.
     package let originalTransactionID: OriginalTransactionID?
     /// The owner at that time; nil if there was none.
     package let customer: String?
-    /// The kind of the event.
     package let kind: String
     /// The product; nil where a customer's manual changes are reported.
     package let productID: ProductID?
     /// The time of the change, by Apple's clock.
     package let occurredAt: Instant
-    /// The time when the change was recorded.
     package let recordedAt: Instant
     /// The version of the subscription or purchase that the event belongs to.
     package let version: Int64
@@ -131,7 +127,6 @@ package struct FeedEvent: Sendable {
 
 /// A stretch of the feed.
 package struct FeedPage: Sendable {
-    /// The events in order.
     package let events: [FeedEvent]
     /// The last position that was searched: the cursor to continue from.
     package let position: Int64
@@ -141,9 +136,7 @@ package struct FeedPage: Sendable {
 
 /// A change of the feed's id: cursors of the former feed are refused.
 package struct FeedRenewal: Sendable, Hashable {
-    /// The former id.
     package let former: String
-    /// The new id.
     package let feed: String
 
     init(row: Row) throws {

@@ -115,13 +115,9 @@ package struct VerifiedNotification: Sendable, Hashable {
     package var environment: StoreEnvironment?
     /// The subscription or one-time purchase it is about; nil where it is about none.
     package var originalTransactionID: OriginalTransactionID?
-    /// The transaction it holds.
     package var transactionID: TransactionID?
-    /// The account token in that transaction.
     package var accountToken: String?
-    /// When Apple signed it.
     package var signedAt: Instant
-    /// Its texts, packed.
     package var texts: [UInt8]
     /// Whether it holds a transaction or renewal information.
     package var holdsFacts: Bool
@@ -131,9 +127,7 @@ package struct VerifiedNotification: Sendable, Hashable {
 
 /// A stored notification that was verified when it came.
 package struct KeptNotification: Sendable {
-    /// Its number.
     package let id: Int64
-    /// The environment of the purchase.
     package let environment: StoreEnvironment
     /// Its texts, packed; nil once they were removed.
     package let texts: [UInt8]?

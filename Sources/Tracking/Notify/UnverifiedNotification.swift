@@ -14,7 +14,6 @@ package struct UnverifiedNotification: Sendable, Hashable {
         case two = 2
     }
 
-    /// The format.
     package var version: Version
     /// Apple's name of the event, such as `REFUND`; at most 64 bytes.
     package var kind: String
@@ -22,7 +21,6 @@ package struct UnverifiedNotification: Sendable, Hashable {
     package var subkind: String?
     /// `notificationUUID`, the same in every repetition; version 1 has none.
     package var appleID: String?
-    /// The app it names, if it names one.
     package var bundleID: BundleID?
     /// The environment of the purchase; nil when the notification has none, or names neither of Apple's servers.
     package var environment: StoreEnvironment?
@@ -31,7 +29,6 @@ package struct UnverifiedNotification: Sendable, Hashable {
     /// The JSON to store, without any password.
     package var body: String
 
-    /// Creates a notification from its parts.
     package init(
         version: Version, kind: String, subkind: String? = nil, appleID: String? = nil, bundleID: BundleID? = nil,
         environment: StoreEnvironment? = nil, originalTransactionID: OriginalTransactionID? = nil, body: String
@@ -79,17 +76,13 @@ package enum NotificationEffect: String, Sendable, CaseIterable {
 
 /// The app that a notification address belongs to.
 package struct NotifiedApp: Sendable, Hashable {
-    /// The app's key in the ledger.
     package let id: Int32
-    /// Apple's bundle id.
     package let bundleID: BundleID
     /// Apple's number of the app; nil where it is not compared.
     package let appleAppID: Int64?
-    /// Whether it accepts sandbox purchases.
     package let sandboxAllowed: Bool
     /// Whether the Server API can be asked about it.
     package let hasServerKey: Bool
-    /// The database's clock.
     package let now: Instant
 
     fileprivate init(row: Row) throws {

@@ -10,10 +10,8 @@ package enum Actor: Sendable, Hashable {
     /// The user who runs a command, by operating-system user name.
     case user(String)
 
-    /// The key's number, if the actor is a key.
     var key: Int32? { if case .key(let number) = self { number } else { nil } }
 
-    /// The user's name, if the actor is a user.
     var user: String? { if case .user(let name) = self { name } else { nil } }
 }
 
@@ -79,9 +77,8 @@ struct AuditedDecision: Sendable {
 }
 
 extension SubscriptionLedger {
-    /// Records the actor of a write in the transaction of the write itself; does nothing in a ledger without an actor. The
-    /// record leaves out a customer who is not stored by then. `detail` never has a secret, a receipt or a customer's name;
-    /// `decided` is the decision behind the write.
+    /// Records the actor of a write in the transaction of the write; does nothing without an actor. It leaves out a
+    /// customer who is not stored by then. `detail` never has a secret, a receipt or a customer's name.
     func audit(
         _ action: AuditedAction, app bundleID: BundleID? = nil, customer: String? = nil, receipt: ReceiptID? = nil,
         detail: [String: String] = [:], decided: AuditedDecision? = nil, in transaction: Transaction

@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// A period in which Apple's answers about an app were not trusted.
 package struct Incident: Sendable {
-    /// The kind of an incident.
     package enum Kind: String, Sendable {
         /// Once-verified receipts were refused in bulk; during the incident each refusal counts as no answer.
         case refusals
@@ -48,8 +47,7 @@ enum CanaryLimits {
     static let windowSeconds = 600.0
     /// The share of refused answers above which an incident opens, in percent.
     static let sharePercent: Int32 = 2
-    /// The minimum number of different refused receipts, whatever their share: a small app also loses one or two. An
-    /// incident ends only after as many are verified again.
+    /// The fewest refused receipts, as a small app also loses one or two; as many are verified again before the end.
     static let receiptsMin: Int32 = 3
     /// Days under the speed-up for which a verification makes a receipt a canary: one more than refund checks are apart.
     static let vouchedDays: Int64 = 31

@@ -101,15 +101,12 @@ package struct Violation: Sendable, Hashable {
     package let bundleID: BundleID?
     /// The environment; nil for a receipt whose environment is not known.
     package let environment: StoreEnvironment?
-    /// The id of the subscription or one-time purchase.
     package let originalTransactionID: OriginalTransactionID?
-    /// The product of a one-time purchase.
     package let productID: ProductID?
     /// The receipt, or the receipt that polls the subscription.
     package let receiptID: ReceiptID?
     /// The problem, as a clause.
     package let detail: String
-    /// The key by which it was found.
     let key: Int64
 
     /// The identity by which two looks recognize the same violation.
@@ -317,8 +314,7 @@ private struct StoredSubscription {
             chargedAt: state.headStartsAt, isRenewalOff: state.nextPayment == false)
     }
 
-    /// Returns a difference between the columns and timeline and what follows from the facts. The length of the outage
-    /// allowance does not count, because it may have changed since.
+    /// Returns how columns and timeline differ from the facts, but for the allowance's length, which may be newer.
     func factsTrouble(_ row: Row) throws -> String? {
         let held = draft.storedSpans.lazy.compactMap { span in span.allowedUntil.map { $0 - span.from } }.first
         let differences = try FactComparison(

@@ -6,9 +6,7 @@ package import Subscriptions
 /// A stored verified answer from Apple: one body, which was true from its first to its last clock.
 package struct KeptAnswer: Sendable {
     package let observation: Observation
-    /// The app asked about.
     package let bundleID: BundleID
-    /// The environment in which it was verified.
     package let environment: StoreEnvironment
     /// Apple's answer as it came at the first clock.
     package var body: [UInt8]

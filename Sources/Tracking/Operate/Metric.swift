@@ -3,8 +3,7 @@ import Foundation
 package import Metrics
 import Subscriptions
 
-/// Every metric of `/metrics` with its name, meaning and kind. Names follow https://prometheus.io/docs/practices/naming:
-/// base units, counters end in `_total`.
+/// Every metric of `/metrics`. Names follow https://prometheus.io/docs/practices/naming: base units, counters `_total`.
 package enum Metric: String, CaseIterable, Sendable {
     case answers = "perennial_answers_total"
     case clockAhead = "perennial_clock_ahead_answers_total"
@@ -53,7 +52,6 @@ package enum Metric: String, CaseIterable, Sendable {
     case processStart = "process_start_time_seconds"
     case seriesDropped = "perennial_metrics_series_dropped_total"
 
-    /// Its meaning in one sentence.
     package var help: String {
         switch self {
         case .answers: "Answers about receipts, by what they were worth and Apple's status."
@@ -128,7 +126,6 @@ package enum Metric: String, CaseIterable, Sendable {
         return rawValue.hasSuffix("_total") ? .counter : .gauge
     }
 
-    /// The upper bounds of the histograms' buckets.
     private static let bounds: [Metric: [Double]] = [
         .appStoreSeconds: [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30],
         .settlementSeconds: [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 5],
@@ -138,7 +135,6 @@ package enum Metric: String, CaseIterable, Sendable {
     ]
 }
 
-/// Access to our own metrics by name.
 extension MetricsFactory {
     /// Returns the counter with the given labels.
     package func counter(_ metric: Metric, _ labels: [(String, String)] = []) -> Counter {
@@ -194,7 +190,6 @@ struct TrackerMetrics: Sendable {
         }
     }
 
-    /// Records the number of receipts of one claim.
     func claimed(_ receipts: Int) {
         guard receipts > 0 else { return }
         factory.histogram(.claimReceipts).record(receipts)
@@ -234,7 +229,6 @@ struct TrackerMetrics: Sendable {
         factory.counter(.refusedBundles, [("app", app.text)]).increment(by: receipts)
     }
 
-    /// Records a call to a receiver of webhooks.
     func sent(_ outcome: WebhookOutcome) {
         let word =
             switch outcome {
@@ -279,6 +273,5 @@ extension AppStoreAnswer {
 }
 
 extension Duration {
-    /// The duration in seconds.
     package var seconds: Double { Double(components.seconds) + Double(components.attoseconds) / 1e18 }
 }

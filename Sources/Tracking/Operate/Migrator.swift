@@ -17,9 +17,8 @@ package struct MigrationReport: Sendable {
 extension LedgerOperations {
     /// Creates or upgrades the schema; safe to run from many machines at once.
     ///
-    /// Refuses, and changes nothing, when the database's encoding is not UTF8, when an applied migration differs from this
-    /// program's, or when the database has later ones that this program does not work with. Later ones that only add are
-    /// left as they are.
+    /// Refuses, and changes nothing, when the encoding is not UTF8, when an applied migration is not this program's, or
+    /// for later ones that do not only add; those that do are left as they are.
     package func migrate() async throws -> MigrationReport {
         let found = try await examineDatabase()
         guard found.isUTF8 else { throw LedgerError(.mismatch, found.encodingAdvice) }
@@ -139,11 +138,9 @@ package struct DatabaseExamination: Sendable, Hashable {
     package let gistInstalled: String?
     /// The version of `btree_gist` that the server can install; nil: it cannot.
     package let gistAvailable: String?
-    /// The database's clock.
     package let clock: Instant
     /// Whether it is a standby, which takes no writes.
     package let isStandby: Bool
-    /// The account of this connection.
     package let account: String
     /// Whether the account may create the schema.
     package let mayCreate: Bool
@@ -163,9 +160,7 @@ package struct DatabaseExamination: Sendable, Hashable {
 
 /// A sealed secret that this process cannot open.
 package struct UnreadableSecret: Sendable, Hashable {
-    /// What is sealed.
     package enum Kind: String, Sendable {
-        /// The shared secret of an app.
         case shared
         /// The key that signs requests to the Server API.
         case serverKey = "server_key"
@@ -196,9 +191,8 @@ extension LedgerOperations {
             lacking: Dictionary(uniqueKeysWithValues: zip(roles, try row.texts("lacking"))))
     }
 
-    /// Tries the master key on every sealed secret of apps, and on the newest key of an order, as far as the account may
-    /// read them: a worker reads no offer key. Returns how many these are, and those that it does not open; without a
-    /// master key all of them.
+    /// Tries the master key on the sealed secrets that the account may read (a worker reads no offer key), and on the
+    /// newest order's. Returns how many these are, and those that it does not open; without a master key all of them.
     package func examineSecrets() async throws -> (count: Int, unreadable: [UnreadableSecret]) {
         var rows = try await query(Queries.readSealedSecrets)
         if try await query(Queries.mayReadOfferKeys).first?.bool("may") == true {

@@ -35,7 +35,6 @@ package struct Overview: Sendable {
 
     /// The monthly recurring revenue in one currency.
     package struct Revenue: Sendable, Hashable {
-        /// The currency code, such as `EUR`.
         package let currency: String
         /// The amounts, oldest day first.
         package var days: [Amount]
@@ -70,9 +69,7 @@ package struct Overview: Sendable {
         package let overdue: Int64
         /// The due time of the oldest of them.
         package let oldestDueAt: Instant?
-        /// Live workers.
         package let workers: Int64
-        /// Open incidents.
         package let incidents: Int64
         /// Violations of invariants that workers found most recently and could not repair.
         package let violations: Int64
@@ -80,9 +77,7 @@ package struct Overview: Sendable {
         package let unasked: Int64
         /// Whether the summaries have covered every subscription at least once.
         package let isComplete: Bool
-        /// The time when the summaries were last brought up to date.
         package let summarisedAt: Instant?
-        /// Events that are not yet in the summaries.
         package let eventsBehind: Int64
     }
 }
@@ -168,9 +163,7 @@ package struct RetentionCohort: Sendable, Hashable {
     package struct Month: Sendable, Hashable {
         /// The anniversary; 0 is the beginning.
         package let month: Int
-        /// The subscriptions that reached it.
         package let reached: Int64
-        /// Those that paid then.
         package let retained: Int64
     }
 
@@ -186,7 +179,6 @@ package struct RevenueCohort: Sendable, Hashable {
     package let since: String
     package let currency: String
     package let subscriptions: Int64
-    /// Those that pay now.
     package let paying: Int64
     /// The revenue less refunds, in thousandths of the currency's unit.
     package let milliunits: Int64

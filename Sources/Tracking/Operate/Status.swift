@@ -4,11 +4,9 @@ package import Subscriptions
 
 /// The state of the whole ledger, for `status`.
 package struct LedgerStatus: Sendable {
-    /// One lane of one app.
     package struct LaneStatus: Sendable {
         package let bundleID: BundleID
         package let lane: Lane
-        /// Receipts scheduled.
         package let receipts: Int64
         /// Receipts due and not claimed.
         package let due: Int64
@@ -16,7 +14,6 @@ package struct LedgerStatus: Sendable {
         package let overdue: Int64
         /// Receipts being asked about.
         package let inFlight: Int64
-        /// When the next receipt is due.
         package let nextDueAt: Instant?
         /// Seconds since the first due receipt was due, in the lane of imports since it was stored; nil where none is due.
         package let lagSeconds: Double?
@@ -89,7 +86,6 @@ package struct LedgerStatus: Sendable {
     package static let totalsCounted: Int64 = 100_000
 
     package let lanes: [LaneStatus]
-    /// Stored receipts.
     package let receipts: Int64
     /// Receipts that Apple vouched for.
     package let verified: Int64

@@ -77,8 +77,7 @@ extension Worker {
     }
 }
 
-/// The size of the summary steps and the rest between them. The summaries are usually up to date when a worker starts, and
-/// only the first step shows it, so that step is small.
+/// The size of the summary steps and the rest between them. The first is small: usually it finds nothing left to do.
 struct SummaryPacing: Sendable {
     /// The rest between two steps when the summaries are up to date, in seconds.
     static let upToDateRestSeconds = 10.0
@@ -97,7 +96,6 @@ struct SummaryPacing: Sendable {
     private(set) var restSeconds = upToDateRestSeconds
     private var steps = 0
 
-    /// Whether this step searches everything.
     var findsWritten: Bool { !isBehind && steps % Self.stepsToLookThrough == 0 }
 
     mutating func begin() { steps += 1 }

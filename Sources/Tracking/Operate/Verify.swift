@@ -193,7 +193,6 @@ package struct InvariantStanding: Sendable, Hashable {
     package let violations: Int64
     /// Violations that the worker repaired at once.
     package let repaired: Int64
-    /// When the verification ended.
     package let checkedAt: Instant
 
     /// Violations that were found and not repaired.
@@ -255,8 +254,7 @@ extension Tracker {
     /// The interval at which a turn is extended, in seconds.
     static let turnMovesEverySeconds = 10
 
-    /// Verifies the turn's invariants, repairs coverage and records the result. Does nothing while another worker has
-    /// the turn, or before it is due. Rests as long as it works.
+    /// Verifies a turn that is due and no other worker's, repairs coverage, records it; rests as long as it works.
     func verify(_ turn: VerifyTurn, as worker: WorkerID) async throws {
         guard try await ledger.operations.take(turn, for: worker) else { return }
         let terms = VerifyTerms(leaseSeconds: options.leaseSeconds, speedup: ledger.speedup)

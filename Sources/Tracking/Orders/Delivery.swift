@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// What a purchase or a period gives or takes back, once.
 package struct Delivery: Sendable, Hashable {
-    /// Where a delivery is.
     package enum State: String, Sendable, CaseIterable {
         /// The operator's service is to carry it out.
         case due
@@ -36,7 +35,6 @@ package struct Delivery: Sendable, Hashable {
     /// Apple's first transaction of the purchase or subscription.
     package let originalTransactionID: OriginalTransactionID
     package let state: State
-    /// When it was stored.
     package let createdAt: Instant
     /// When it was acknowledged or skipped.
     package let settledAt: Instant?

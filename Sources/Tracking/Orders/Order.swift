@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// What a customer is about to buy, or bought.
 package struct Order: Sendable, Hashable {
-    /// The order's id, a UUID.
     package let id: String
     /// The operator's own id of the customer, as its name means now.
     package let customer: String
@@ -13,7 +12,6 @@ package struct Order: Sendable, Hashable {
     /// Apple's environment; nil until it is paid.
     package let environment: StoreEnvironment?
     package let state: OrderState
-    /// What brought the state.
     package let cause: String
     package let createdAt: Instant
     /// When it expires if it is not paid.
@@ -75,9 +73,8 @@ extension LedgerOrders {
         ).map(Order.init(row:))
     }
 
-    /// Cancels an order of an app: its customer is not asked to pay any more. A payment that comes after all still pays it,
-    /// by its token or a receipt that was sent for it. What has ended stays as it is. Throws `notFound` where the app has no
-    /// such order, `exists` where it is paid.
+    /// Cancels an order: its customer is not asked to pay any more. A payment that comes after all, by its token or a
+    /// receipt sent for it, still pays it. Throws `notFound` where there is no such order, `exists` where it is paid.
     package func cancel(_ id: String, of bundleID: BundleID) async throws -> Order {
         let app = try await ledger.apps.app(bundleID)
         if let id = Self.canonical(id) {
@@ -98,7 +95,6 @@ extension LedgerOrders {
 
 /// The customers whom account tokens name: by an order, else by their own id. Such a token decides who owns what carries it.
 struct OrderCustomers: Sendable {
-    /// Whom a token names.
     struct Named: Sendable {
         let claim: OwnershipClaim
         /// Whether the token is of an order of the customer.
@@ -186,10 +182,8 @@ struct OrderCustomers: Sendable {
         return settlement.saying(evidence)
     }
 
-    /// Whether no token names a customer.
     var isEmpty: Bool { named.isEmpty }
 
-    /// Whether a token is of an order.
     var nameOrders: Bool { named.values.contains(where: \.isOrdered) }
 
     /// Returns the customer whom a token names; nil where it names none.
@@ -199,7 +193,6 @@ struct OrderCustomers: Sendable {
 }
 
 extension OwnershipClaim {
-    /// Reads the claim of an order's customer.
     init(ofOrder row: Row) throws {
         self.init(
             customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,

@@ -10,7 +10,6 @@ package struct OrderProof: Sendable, Hashable {
     package let orderID: String
     /// The ASCII texts that may have been authenticated: with the id in lower case, in upper case, and as it was sent.
     private let messages: [String]
-    /// The proof as it was sent.
     let code: String
 
     /// A proof about a receipt, over `<order id>.<lower-case hex SHA-256 of the decoded receipt>`.
@@ -119,13 +118,11 @@ struct ProvablePurchases: Sendable {
         }
     }
 
-    /// The keys of the purchases.
     var purchases: [Int64] { orders.keys.sorted() }
 }
 
 /// The orders for which a batch's receipts were sent. What such a receipt holds may pay its order, whenever Apple lists it.
 struct OrderReceipts: Sendable {
-    /// An order for which a receipt was sent.
     struct Sent: Sendable {
         let orderID: String
         /// Whether a device sent it with a proof.
@@ -161,7 +158,6 @@ struct OrderReceipts: Sendable {
     private(set) var duplicates: Set<Int64> = []
     private var sent: [ReceiptID: [Sent]] = [:]
 
-    /// The state of a batch whose receipts were sent for no order.
     static let none = OrderReceipts()
 
     private init() {}
@@ -201,7 +197,6 @@ struct OrderReceipts: Sendable {
     /// The receipts whose contents may pay an order that they were sent for.
     var paying: [ReceiptID] { sent.filter { $0.value.contains(where: \.isPayable) }.keys.sorted() }
 
-    /// The receipts that were sent for an order.
     var all: [ReceiptID] { sent.keys.sorted() }
 
     /// Returns the customer of an order for which a receipt was sent.

@@ -224,7 +224,6 @@ extension PayingTransaction {
 }
 
 extension PayingTransaction.Bought {
-    /// Reads what a row names; nil for none.
     fileprivate init?(row: Row) throws {
         if let purchaseID = try row.int8IfPresent("purchase_id") {
             self = .purchase(purchaseID)
@@ -237,7 +236,6 @@ extension PayingTransaction.Bought {
         }
     }
 
-    /// The numbers of its rows.
     var rows: (purchase: Int64?, subscription: Int64?, period: Int64?) {
         switch self {
         case .purchase(let id): (id, nil, nil)

@@ -60,7 +60,6 @@ package struct PlacedOrder: Sendable, Hashable {
     package let key: String
     /// What the app passes to Apple with the purchase, a UUID.
     package let appAccountToken: String
-    /// Its first state.
     package let state: OrderState
     /// When it expires if it is not paid.
     package let expiresAt: Instant
@@ -75,8 +74,7 @@ extension LedgerOrders {
     package static let waits = Delay.days(1)
     /// How long an order waits that was deferred.
     package static let waitsDeferred = Delay.days(3)
-    /// How often an order is tried: others with its Idempotency-Key or of its customer may arrive at once, and the first
-    /// try forgets a key of yesterday.
+    /// How often an order is tried: its key or customer may bring others at once, and the first try forgets an old key.
     private static let triesMax = 3
     /// The longest Idempotency-Key, in bytes.
     package static let requestKeyBytesMax = 255
@@ -183,7 +181,6 @@ extension LedgerOrders {
         }
     }
 
-    /// The owner that an order's key is sealed for.
     static func keyOwner(_ id: String) -> String { "order \(id)" }
 
     private static func require(_ request: OrderRequest, requestKey: String) throws {

@@ -191,7 +191,6 @@ extension PurchaseDraft {
     /// Whether this settlement changes what Apple said of it, or its owner.
     var isChanged: Bool { version != stored?.version ?? 0 || ownership.isChanged }
 
-    /// When it was bought; nil where Apple said nothing of it yet.
     fileprivate var purchasedAt: Instant? { state?.facts.terms.value.purchasedAt }
 }
 

@@ -8,13 +8,11 @@ package struct ProductOnOffer: Sendable, Hashable {
     package struct Offer: Sendable, Hashable {
         /// The offer's identifier in App Store Connect.
         package let id: String
-        /// Why the customer may not have it.
         package let refusal: OfferRefusal?
     }
 
     package let product: CatalogProduct
-    /// Whether the customer has it now: its subscription runs (in grace and billing retry too), or it is a non-consumable
-    /// that Apple has not taken back.
+    /// Whether the customer has it now: it runs (in grace and retry too), or is a non-consumable not taken back.
     package let isOwned: Bool
     /// The product of the customer's present subscription that a purchase of this one replaces.
     package let replaces: ProductID?
@@ -105,8 +103,7 @@ struct Shop: Sendable {
     }
 
     /// Apple's rule: one introductory offer in a subscription group, for an Apple account, and none for who subscribes
-    /// there. A receipt of the customer counts here, whichever customer owns what it shows. What a family member shares
-    /// does not count.
+    /// there. A receipt counts, whichever customer owns what it shows; what a family member shares does not.
     private func isIntroductoryEligible(for product: CatalogProduct) -> Bool? {
         guard product.kind == .autoRenewable else { return false }
         guard product.group != nil else { return nil }
@@ -125,9 +122,8 @@ struct Shop: Sendable {
 }
 
 extension LedgerOffers {
-    /// Returns what an app offers a customer on a device, in the order of the product ids: for nil and for an unknown
-    /// customer what a newcomer is offered. Nothing is written. Throws `notFound` for an unknown app, `invalid` for a text
-    /// that is no customer's or device's id.
+    /// Returns what an app offers a customer on a device, by product id; nil and an unknown customer get a newcomer's.
+    /// Nothing is written. Throws `notFound` for an unknown app, `invalid` for what is no customer's or device's id.
     package func products(
         for customer: String?, on device: String?, of bundleID: BundleID
     ) async throws -> [ProductOnOffer] {
@@ -170,7 +166,6 @@ struct Buyer: Sendable {
     /// The most holdings that are looked at.
     static let holdingsMax: Int32 = 1_000
 
-    /// The database's clock.
     let now: Instant
     /// Subscriptions, the customer's own ones first, production before the sandbox, the newest purchase first.
     let holdings: [Holding]
@@ -202,7 +197,6 @@ struct Holding: Sendable, Hashable {
     var isCurrent: Bool
     /// Whether a family member shares its running or last period: the Apple account did not buy it.
     var isShared: Bool
-    /// The products of all its periods.
     var products: Set<ProductID>
     /// Its subscription group as Apple names it; no element where Apple does not.
     var groups: Set<String>
@@ -215,7 +209,6 @@ struct Holding: Sendable, Hashable {
 }
 
 extension Buyer {
-    /// Reads a buyer from rows, at least one.
     init?(rows: [Row]) throws {
         guard let first = rows.first else { return nil }
         now = try first.instant("now")

@@ -84,7 +84,6 @@ struct OfferTerms: Sendable {
     let offerID: String
     /// The order that the purchase is to pay, by its account token.
     let appAccountToken: String?
-    /// A transaction of the customer.
     let transactionID: String?
     /// A new lower-case UUID.
     let nonce: String
@@ -93,7 +92,6 @@ struct OfferTerms: Sendable {
 
 /// A signed promotional offer, as the app passes it to StoreKit. Apple takes it for 24 hours.
 package struct OfferSignature: Sendable, Hashable {
-    /// The id of the key that signed it.
     package let keyID: String
     /// A lower-case UUID.
     package let nonce: String

@@ -183,7 +183,6 @@ extension Delay {
 
 /// The owner of a rate limit.
 package enum RateLimitOwner: Sendable, Hashable {
-    /// One app.
     case app(Int32)
     /// Apple as a whole: while it answers no app, all apps wait. It has no rate limit of its own.
     case everyone

@@ -5,8 +5,7 @@ import ServiceLifecycle
 import Subscriptions
 import Synchronization
 
-/// A loop of many checks at a time. It claims due receipts as call slots become free, asks Apple, and settles together
-/// the answers that arrived meanwhile.
+/// A loop of many checks: it claims due receipts as call slots become free, asks Apple, and settles answers together.
 struct CheckLoop: Sendable {
     /// The most receipts claimed at once, and the number of free slots needed to claim again.
     static let claimReceiptsMax = 384
@@ -168,8 +167,7 @@ typealias Answered = (claim: Claim, asked: AppStoreAnswer, answeredAt: Instant)
 
 /// Answers on their way from the calls to the settlements. A settlement takes all that have arrived meanwhile.
 actor AnswerQueue {
-    /// How long the first answer waits for others to be settled with, in milliseconds. A settlement of one answer costs
-    /// half as much as one of a hundred.
+    /// How long the first answer waits for others, in milliseconds: one costs half as much to settle as a hundred.
     static let lingerMilliseconds = 40
 
     private var answers: [Answered] = []
@@ -298,8 +296,7 @@ final class CallGate: Sendable {
 extension Tracker {
     /// Runs a job that may fail; returns nil when it failed. The log has a line when failures begin and when they end.
     ///
-    /// `what` names the job, always with the same words. With `tries` above 1 a temporary failure, such as a database
-    /// restart, is retried after 0.5 s, doubling.
+    /// `what` always has the same words. With `tries` above 1 a temporary failure is retried after 0.5 s, doubling.
     @discardableResult
     func attempt<Result>(_ what: String, tries: Int = 1, _ body: () async throws -> Result) async -> Result? {
         do {

@@ -4,8 +4,7 @@ extension Tracker {
     /// The receipts tried at once while Apple answers about no app.
     static let probesMax = 6
 
-    /// Claims due receipts within the apps' budgets and limits of calls under way, and none of lane `quarantine`. Only
-    /// tests replace the clock, with `now`.
+    /// Claims due receipts, none of lane `quarantine`, within budgets and limits of calls; only tests give `now`.
     func claimDue(
         as worker: WorkerID, receiptsMax: Int, dueBy: Instant? = nil, inFlight: [Int32: Int] = [:],
         _ turns: inout ClaimTurns, now: () -> ContinuousClock.Instant = { .now }
@@ -171,9 +170,8 @@ struct LaneTurns: Sendable {
 /// The marks where the search for due receipts begins in each lane. Receipts due before a mark were claimed; only dead
 /// index entries are there, which PostgreSQL cannot remove while a transaction stays open.
 ///
-/// Receipts also appear below the marks: an imported one is placed by its expiry, one that a worker hands back has its
-/// old place, and a slow commit shows its receipts late. So every second a look begins at the start again, or less
-/// often when that keeps the database busy for long.
+/// Receipts also appear below the marks: imported ones stand by their expiry, workers hand some back, and a slow commit
+/// shows some late. So a look begins at the start every second, or less often when that keeps the database busy.
 struct LowWater: Sendable {
     /// The interval between full looks, in seconds.
     static let fullLookSeconds = 1.0

@@ -73,7 +73,6 @@ package struct Claim: Sendable {
 
 /// What a device sent; the raw values are the words of `ledger.receipt_form`.
 package enum SubmittedForm: String, Sendable, CaseIterable {
-    /// A receipt.
     case receipt
     /// A signed transaction of StoreKit 2.
     case signedTransaction = "signed_transaction"
@@ -135,8 +134,7 @@ extension LedgerClaims {
         return WorkerID(number: try row.int4("worker_id"))
     }
 
-    /// Records a worker's heartbeat, or that it stopped. Throws `mismatch` for a running worker when the schema has
-    /// since changed so that only later programs work with it.
+    /// Records a heartbeat, or that a worker stopped. Throws `mismatch` when only later programs fit the schema now.
     package func heartbeat(_ worker: WorkerID, stopped: Bool = false) async throws {
         let rows = try await write(Queries.storeHeartbeat, [.int4(worker.number), .bool(stopped)])
         guard !stopped, let row = rows.first else { return }
@@ -158,8 +156,7 @@ extension LedgerClaims {
         _ = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
     }
 
-    /// Returns the number of due receipts of each app and lane, counted up to `limit`; paused apps and environments are
-    /// left out. `marks` give the due time from which to look.
+    /// Counts the due receipts of each app and lane from `marks` on, up to `limit`; what is paused is left out.
     package func due(limit: Int, by dueBy: Instant? = nil, from marks: [DueMark] = []) async throws -> [DueReceipts] {
         try await scan(limit: limit, by: dueBy, from: marks).due
     }
@@ -254,8 +251,7 @@ extension LedgerClaims {
         return try Claim(row: row, app: app, worker: worker)
     }
 
-    /// Returns claimed receipts of one worker without a check; the attempt does not count. Attempts of workers that
-    /// died do, so that another receipt may have to take over.
+    /// Hands claimed receipts back unchecked. Earlier attempts of dead workers count, so another receipt may take over.
     package func release(_ claims: [Claim]) async throws {
         guard let worker = claims.first?.worker else { return }
         try await ledger.changingPollers { transaction in

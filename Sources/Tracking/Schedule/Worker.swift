@@ -7,8 +7,7 @@ package struct Worker: Service {
     /// The most receipts that one process has claimed and not settled. While some are being asked about, others wait
     /// for a connection or for their settlement, so that no stage waits for another.
     static let claimsMax = 1_280
-    /// The most calls at a time, which is the most connections to Apple. Many more would be answered in one burst,
-    /// after which the connections rest until the burst is settled.
+    /// The most calls and connections to Apple at a time. More are answered in one burst, and rest until it is settled.
     package static let callsMax = 320
 
     let tracker: Tracker
@@ -110,8 +109,7 @@ package struct Worker: Service {
         }
     }
 
-    /// Takes up what is known by notification only, of apps that have got a server key, and gives up what notifications
-    /// made, of apps that have none any more.
+    /// Takes up what is known by notification only where the app has got a server key; gives it up where that is gone.
     private func seeToUnpolled() async throws {
         let intake = tracker.ledger.intake
         while try await intake.giveUpKeyless(), !isStopping() {}
@@ -174,8 +172,7 @@ package struct OnceReport: Sendable {
 }
 
 extension Worker {
-    /// Checks the receipts that are due at its start, then returns. Begins nothing new after `maxSeconds` or a signal.
-    /// Throws like `run`.
+    /// Checks the receipts that are due at its start. Begins nothing after `maxSeconds` or a signal. Throws like `run`.
     package func runOnce(maxSeconds: Int?) async throws -> OnceReport {
         let ledger = tracker.ledger
         try await ledger.operations.requireMigrated()

@@ -134,8 +134,7 @@ struct SubscriptionDraft: Sendable {
         for change in changes { note(change, of: span?.productID ?? "") }
     }
 
-    /// Adds a change of owner: a version of its own, with its event. Who takes it from the owner whom it just inherited
-    /// is its first owner.
+    /// Adds a change of owner, a version with its event. Who takes it from an owner just inherited is its first owner.
     mutating func note(_ change: OwnershipChange, of product: ProductID) {
         guard let state else { return }
         var change = change

@@ -116,8 +116,7 @@ extension SettlementRun {
         for (key, draft) in purchases where isUnread(draft.polling) { purchases[key]?.polling.confirm() }
     }
 
-    /// Notes which purchases a history leaves out because nothing of them changed since the last read: they were
-    /// checked, and are as they were at the instant of the answer.
+    /// Notes which purchases a history leaves out because nothing of them changed: they were checked at its instant.
     private mutating func noteUnchanged() {
         let settled = batch.filter { $0.evidence?.confirmsOtherPurchases == true && !isRepeated($0) }
         let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
@@ -129,9 +128,8 @@ extension SettlementRun {
         }
     }
 
-    /// Resolves what already has an owner first, because that owner may get the rest of the receipt. A receipt that no
-    /// customer uploaded gives its contents to the customers whom their account tokens name, else to those who sent
-    /// other receipts with the same contents.
+    /// Resolves what has an owner first, who may get the rest of the receipt. What no customer uploaded goes to those
+    /// whom its account tokens name, else to those who sent other receipts with the same contents.
     private mutating func resolveOwnership(of settlement: Settlement) {
         let (receipt, ownershipClaims) = (settlement.claim.receiptID, claims(of: settlement))
         guard !ownershipClaims.isEmpty || !orderCustomers.isEmpty else { return }
@@ -258,9 +256,8 @@ extension SubscriptionRowKey {
     var endedAllowanceSentence: String { "The outage allowance of \(id) ran out." }
 }
 
-/// The bare id of a transaction, from a notification or from a customer who only points at it, proves no owner, and
-/// neither does a receipt that no customer sent, such as one with an order's proof. The customers who sent other
-/// receipts with the same contents own what it shows first.
+/// A bare transaction id (of a notification or a customer who only points at it) proves no owner, and neither does a
+/// receipt that no customer sent. The customers who sent other receipts with the same contents own what it shows first.
 extension SettlementRun {
     /// The claims by which an answer's contents get owners: those of its receipt, and where that proves no owner those
     /// of receipts that share contents. These can only get what has no owner, and who only points comes last.

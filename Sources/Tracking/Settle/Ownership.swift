@@ -141,7 +141,6 @@ struct OwnershipChange: Sendable {
 
 struct OwnershipDraft: Sendable {
     var owner: Owner?
-    /// The new owner from this settlement.
     private(set) var newOwner: Owner?
     /// Whether it has no owner from now on.
     private(set) var isReleased = false
@@ -160,8 +159,7 @@ struct OwnershipDraft: Sendable {
         return newOwner.cause == .merge || newOwner.cause == .split ? nil : owner.customer
     }
 
-    /// Whether the new owner also takes what is still to be given for an order of the former one: the app's policy
-    /// alone does not give it.
+    /// Whether the new owner also takes what is due of the former one's orders, which the policy alone does not give.
     var takesOrdered: Bool {
         switch newOwner?.cause {
         case .token, .proof, .assignment: true
@@ -171,8 +169,7 @@ struct OwnershipDraft: Sendable {
 
     var isChanged: Bool { newOwner != nil || isReleased }
 
-    /// Gives it to a customer, whatever the policy; returns nil where nothing changes. A pointer stays one through
-    /// merges and splits.
+    /// Gives it to a customer, whatever the policy; nil where nothing changes. Merges and splits leave a pointer one.
     mutating func give(
         to customer: CustomerID, named name: String, because reason: OwnershipCause
     ) -> OwnershipChange? {

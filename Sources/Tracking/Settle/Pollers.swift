@@ -73,9 +73,8 @@ struct FoundPollers: Sendable {
         try self.init(question, in: transaction)
     }
 
-    /// Throws `PollersChanged` if another transaction made or unmade a successor before the locks. Only transactions
-    /// that may need a successor look again: those in which a receipt cannot go on, or polls what no answer names or
-    /// what its own last answer left out.
+    /// Throws `PollersChanged` if a successor came or went before the locks. Only transactions that may need one look
+    /// again: where a receipt cannot go on, or polls what no answer names or its own last one left out.
     func requireUnchanged(in transaction: Transaction) throws {
         guard !question.unable.isEmpty || entries.contains(where: { !$0.isNamed || $0.pollerOmits }) else { return }
         let now = try FoundPollers(question, in: transaction)
@@ -139,8 +138,7 @@ struct LockedPollers: Sendable {
         }
     }
 
-    /// Moves the clocks of equal answers from the schedule rows to what the receipts poll and to their observations.
-    /// Whatever then changes pollers or schedules loses no clock.
+    /// Moves the clocks of equal answers from the schedule to what is polled and its observations; then none is lost.
     func foldClocks(in transaction: Transaction) throws {
         let confirmed = schedules.filter { $1.confirmedAsOf != nil }.map(\.key.number).sorted()
         guard !confirmed.isEmpty else { return }

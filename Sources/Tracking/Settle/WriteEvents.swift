@@ -5,10 +5,8 @@ import Postgres
 import SQL
 package import Subscriptions
 
-/// The public id of an event: the UUIDv5 (RFC 9562) of its stream, version and ordinal. The id is the same however
-/// often the event is derived.
+/// The public id of an event: the UUIDv5 (RFC 9562) of its stream, version and ordinal, however often it is derived.
 struct EventIdentity {
-    /// 16 bytes.
     let bytes: [UInt8]
 
     private static let namespace: [UInt8] = [
@@ -79,8 +77,7 @@ extension SettlementRun {
         }
     }
 
-    /// Tells customers that their provisional access ended, where nothing that is theirs has an event that says what they
-    /// may use instead.
+    /// Tells customers that provisional access ended, where no event of what is theirs says what they may use instead.
     func writeEndOfProvisional(of customers: Set<CustomerID>, in transaction: Transaction) throws {
         let changed =
             subscriptions.values.filter { !$0.events.isEmpty }.map(\.ownership)
@@ -176,7 +173,6 @@ struct EntitlementsChanged {
 }
 
 extension DetailValue {
-    /// The detail as JSON.
     package var json: JSONValue {
         switch self {
         case .text(let text): .string(text)

@@ -12,7 +12,6 @@ package struct WebhookStream: Sendable, Hashable {
 package struct HeldWebhook: Sendable {
     package let id: Int32
     let fence: Int64
-    /// The position at the time of the lease.
     let position: Int64
 
     init(row: Row) throws {
