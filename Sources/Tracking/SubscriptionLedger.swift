@@ -10,7 +10,6 @@ package struct SubscriptionLedger: Sendable {
     let openedSecrets = OpenedSecrets()
     let acceptedSecrets = AcceptedSecrets()
     let knownChains = KnownChains()
-    /// The orders that are being placed.
     let askedOrders = RequestGroups<AskedOrder, PlacedOrder?>(requestsMax: 100, groupsMax: 2, waitingMax: 1_000)
     /// The divisor of all delays with an accelerated App Store; 1 in production. The apps read here carry it along.
     package internal(set) var speedup: Int
@@ -158,7 +157,6 @@ extension LedgerFacet {
 package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of a refusal, for callers that map it to an exit status or an HTTP status.
     package enum Kind: Sendable, Hashable {
-        /// The named thing does not exist.
         case notFound
         /// The thing exists already, or what exists is in the way.
         case exists

@@ -90,7 +90,6 @@ actor CheckerIdentity {
     /// Whether this process sends heartbeats; one-off commands do not.
     private var sendsHeartbeats = false
 
-    /// Notes that this process sends heartbeats from now on.
     func beginHeartbeats() { sendsHeartbeats = true }
 
     func worker(of tracker: Tracker) async throws -> WorkerID {

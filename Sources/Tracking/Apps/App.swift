@@ -22,7 +22,6 @@ package struct App: Sendable, Hashable {
     package let callsPerSecond: Double
     /// The number of calls that may be made at once after a pause.
     package let burst: Double
-    /// How often the worker checks for refunds.
     package let sweep: SweepFrequency
     /// Whether Apple's notifications are accepted as hints.
     package let takesNotifications: Bool
@@ -64,7 +63,6 @@ package struct App: Sendable, Hashable {
 
     package struct Pause: Sendable, Hashable {
         package let until: Instant
-        /// The reason, in one sentence.
         package let reason: String
         /// The only environment that is paused; nil for all checks of the app.
         package var environment: StoreEnvironment?

@@ -113,7 +113,6 @@ package struct AppChange: Sendable {
     package var callsPerSecond: Double?
     /// The number of calls that may be made at once after a pause.
     package var burst: Double?
-    /// How often the worker checks for refunds.
     package var sweep: SweepFrequency?
     /// The time over which checks shortly before an end are spread, 0 to 12 hours.
     package var preCheckSpread: Delay?

@@ -79,7 +79,6 @@ extension LedgerApps {
 package struct CatalogProduct: Sendable, Hashable {
     /// What a consumable adds when it is delivered.
     package struct Credit: Sendable, Hashable {
-        /// The largest number of units.
         package static let unitsMax: Int32 = 1_000_000_000
 
         /// The name of what it adds to, such as coins.

@@ -25,7 +25,6 @@ package struct CustomerSummary: Sendable, Hashable {
         package let milliunits: Int64
     }
 
-    /// The operator's own id.
     package let customer: String
     package let createdAt: Instant
     /// The states of the customer's subscriptions, those with access first.
@@ -91,7 +90,6 @@ extension LedgerAdmin {
 /// A customer found by a search.
 package struct FoundCustomer: Sendable, Hashable {
     package let bundleID: BundleID
-    /// The operator's own id.
     package let customer: String
     package let createdAt: Instant
 }
@@ -169,7 +167,6 @@ extension LedgerAdmin {
 
 /// An answer of Apple about a receipt, from the first to the last answer with the same meaning.
 package struct RecordedAnswer: Sendable {
-    /// The observation's number.
     package let observation: Int64
     package let outcome: String
     /// Apple's status; nil when the answer had none.
@@ -193,7 +190,6 @@ package struct ReceiptSchedule: Sendable {
     package let attempts: Int
     /// Workers that crashed while they had leased it.
     package let crashes: Int
-    /// Whether a check of it is running.
     package let isInFlight: Bool
     /// The reason why the app's checks are paused; nil when they are not.
     package let pausedBecause: String?

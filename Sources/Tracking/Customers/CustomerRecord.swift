@@ -161,7 +161,6 @@ package struct PurchaseHistory: Sendable, Hashable {
         package let changes: [Change]
     }
 
-    /// One change of an order.
     package struct Change: Sendable, Hashable {
         /// The state from then on.
         package let state: OrderState

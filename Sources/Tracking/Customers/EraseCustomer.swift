@@ -107,7 +107,6 @@ extension LockedCustomers {
 package struct CustomerExport: Sendable {
     /// A subscription or purchase that a customer owns or owned.
     package struct Ownership: Sendable, Hashable {
-        /// Apple's id.
         package let originalTransactionID: OriginalTransactionID
         package let environment: StoreEnvironment
         /// Whether it is a subscription rather than a one-time purchase.
@@ -144,7 +143,6 @@ package struct CustomerExport: Sendable {
 
     /// The operator's own id of the customer; for a merged name, the name it was merged into.
     package let name: String
-    /// Other names that were merged into this one.
     package let otherNames: [String]
     package let entitlements: [Entitlement]
     /// Current and former ownerships, newest first.

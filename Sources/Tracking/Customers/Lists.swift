@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// A customer in the list of an app.
 package struct ListedCustomer: Sendable, Hashable {
-    /// The operator's own id.
     package let name: String
     /// The customer that the name means now; nil where it was not merged.
     package let mergedInto: String?
@@ -124,7 +123,6 @@ package struct StoredReceipt: Sendable {
     package let reason: String?
     package let receivedAt: Instant
     package let askedAt: Instant?
-    /// When Apple last vouched for it.
     package let verifiedAt: Instant?
     /// When Apple will be asked again; nil when the receipt needs no more checks.
     package let nextCheckAt: Instant?

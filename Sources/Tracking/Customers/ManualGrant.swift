@@ -4,9 +4,7 @@ package import Subscriptions
 
 /// A manual decision: its author and its reason.
 package struct ManualDecision: Sendable, Hashable {
-    /// The maximum length of the author's name, in characters.
     package static let actorCharactersMax = 255
-    /// The maximum length of a reason, in characters.
     package static let reasonCharactersMax = 1000
 
     package let actor: String
@@ -43,7 +41,6 @@ package struct ManualGrant: Sendable, Hashable {
 
     package let entitlement: String
     package let since: Instant
-    /// The end of the grant; nil if it has none.
     package let until: Instant?
     package let givenBy: String
     package let reason: String

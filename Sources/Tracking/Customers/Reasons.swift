@@ -56,7 +56,6 @@ package struct Reasons: Sendable {
     /// The owner of a subscription or purchase, since when, and how they came to own it.
     package struct Ownership: Sendable {
         package let owner: String?
-        /// Whether the owner is the customer asked about.
         package let isCustomer: Bool
         package let since: Instant?
         package let cause: OwnershipCause?
@@ -83,7 +82,6 @@ package struct Reasons: Sendable {
         package let id: ReceiptID
         package let receivedAt: Instant
         package let askedAt: Instant?
-        /// When Apple last vouched for it.
         package let verifiedAt: Instant?
         /// How the last answer counts.
         package let outcome: String?
@@ -130,7 +128,6 @@ package struct SubscriptionReasons: Sendable {
     package let ownership: Reasons.Ownership
     /// The end of the outage allowance that is in use at the instant asked about; nil when none is.
     package let allowedUntil: Instant?
-    /// When the last verified answer came.
     package let checkedAt: Instant
     /// The receipt Apple is asked about for it.
     package let polledBy: ReceiptID?

@@ -4,7 +4,6 @@ package import Subscriptions
 
 /// What a person asks Apple to change.
 package struct WantedSupportCall: Sendable, Hashable {
-    /// A kind of support call.
     package enum Kind: String, Sendable, CaseIterable {
         /// One subscription is extended.
         case extend
@@ -26,7 +25,6 @@ package struct WantedSupportCall: Sendable, Hashable {
 
 /// A stored support call.
 package struct SupportCall: Sendable, Hashable {
-    /// What came of a call.
     package enum Outcome: String, Sendable, CaseIterable {
         /// No answer is known yet.
         case sent
@@ -43,7 +41,6 @@ package struct SupportCall: Sendable, Hashable {
     /// The identifier of the request, a UUID.
     package let requestID: String
     package let outcome: Outcome
-    /// When an extended subscription ends now.
     package let extendedUntil: Instant?
     package let attempts: Int32
     package let answeredAt: Instant?
@@ -191,7 +188,6 @@ package struct LateConsumption: Sendable, Hashable {
     package let bundleID: BundleID
     package let environment: StoreEnvironment
     package let transactionID: TransactionID
-    /// When Apple asked first.
     package let askedAt: Instant
 }
 

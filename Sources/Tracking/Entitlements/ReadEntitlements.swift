@@ -12,7 +12,6 @@ package struct CustomerName: Sendable, Hashable {
 
 /// What a customer may use, as one lookup found it.
 package struct CustomerEntitlements: Sendable {
-    /// Where the answer comes from.
     package enum Source: String, Sendable, CaseIterable {
         /// What the last change stored about the customer.
         case stored

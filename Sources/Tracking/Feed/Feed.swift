@@ -130,7 +130,6 @@ package struct FeedPage: Sendable {
     package let events: [FeedEvent]
     /// The last position that was searched: the cursor to continue from.
     package let position: Int64
-    /// The head of the feed when the page was read.
     package let head: FeedHead
 }
 

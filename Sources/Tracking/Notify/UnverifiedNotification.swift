@@ -56,7 +56,6 @@ package enum NotificationEffect: String, Sendable, CaseIterable {
     case unknown
     /// It is about another app.
     case ignored
-    /// It is a repetition.
     case repeated
     /// Version 1, with a password that is not the app's secret: nothing was asked.
     case wrongPassword = "wrong_password"
@@ -138,7 +137,6 @@ extension LedgerIntake {
 package enum PasswordVerdict: Sendable, Hashable {
     /// It is the secret, or the one before.
     case right
-    /// It is another one.
     case wrong
     /// There is no password, or the app has no secret to compare with.
     case unknown

@@ -194,7 +194,6 @@ struct ConditionLog: Sendable {
 
 /// A log line about a problem.
 enum ConditionLine: Sendable, Hashable {
-    /// The problem begins, with its reason.
     case began(Condition, reason: String)
     /// The problem is over; it lasted this long.
     case ended(Condition, after: Duration)

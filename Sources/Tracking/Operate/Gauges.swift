@@ -8,7 +8,6 @@ package struct LedgerGauge: Sendable {
     package static let countedMax: Int32 = 10_000
 
     package let metric: Metric
-    /// Labels and their values.
     package let labels: [(String, String)]
     package let value: Double
 }

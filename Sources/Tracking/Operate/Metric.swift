@@ -111,7 +111,6 @@ package enum Metric: String, CaseIterable, Sendable {
         case gauge
         case histogram([Double])
 
-        /// The name of the kind in the Prometheus format.
         package var word: String {
             switch self {
             case .counter: "counter"

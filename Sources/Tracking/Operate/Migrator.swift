@@ -162,9 +162,7 @@ package struct DatabaseExamination: Sendable, Hashable {
 package struct UnreadableSecret: Sendable, Hashable {
     package enum Kind: String, Sendable {
         case shared
-        /// The key that signs requests to the Server API.
         case serverKey = "server_key"
-        /// The key that signs promotional offers.
         case offerKey = "offer_key"
         /// The key of the newest order.
         case order

@@ -49,7 +49,6 @@ package struct LedgerStatus: Sendable {
         package let named: BundleID
         /// How many; where more ids were named than are kept, at most that many.
         package let receipts: Int64
-        /// When the last one came.
         package let lastAt: Instant
         /// Whether the app has no other receipt: its bundle id is probably mistyped.
         package let isOnly: Bool
@@ -87,9 +86,7 @@ package struct LedgerStatus: Sendable {
 
     package let lanes: [LaneStatus]
     package let receipts: Int64
-    /// Receipts that Apple vouched for.
     package let verified: Int64
-    /// Receipts that Apple never vouched for.
     package let unverified: Int64
     /// Receipts whose last answer was a refusal.
     package let rejected: Int64

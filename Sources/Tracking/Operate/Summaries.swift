@@ -92,7 +92,6 @@ struct SummaryPacing: Sendable {
 
     /// Whether more is waiting than a small step can process.
     private(set) var isBehind = false
-    /// Seconds to rest before the next step.
     private(set) var restSeconds = upToDateRestSeconds
     private var steps = 0
 

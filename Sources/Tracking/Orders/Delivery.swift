@@ -16,7 +16,6 @@ package struct Delivery: Sendable, Hashable {
     package let id: Int64
     /// Its place in the queue, from 1 without a gap; nil in the moment after its commit.
     package let position: Int64?
-    /// The operator's own id of the customer.
     package let customer: String
     package let environment: StoreEnvironment
     package let productID: ProductID

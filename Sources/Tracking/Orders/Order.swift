@@ -14,7 +14,6 @@ package struct Order: Sendable, Hashable {
     package let state: OrderState
     package let cause: String
     package let createdAt: Instant
-    /// When it expires if it is not paid.
     package let expiresAt: Instant
     /// Apple's date of the transaction that pays it.
     package let paidAt: Instant?
@@ -110,7 +109,6 @@ struct OrderCustomers: Sendable {
     private static let tokenBytesMax = 255
 
     private var named: [Token: Named] = [:]
-    /// The tokens of erased customers.
     private var erased: Set<Token> = []
 
     static let none = OrderCustomers()

@@ -11,7 +11,6 @@ package struct OrderRequest: Sendable, Hashable {
     /// The longest id of a device, in bytes: an archived token of iCloud has some 400 characters.
     package static let deviceBytesMax = 4_096
 
-    /// The operator's own id of the customer.
     package var customer: String
     package var productID: ProductID
     package var quantity: Int32
@@ -61,7 +60,6 @@ package struct PlacedOrder: Sendable, Hashable {
     /// What the app passes to Apple with the purchase, a UUID.
     package let appAccountToken: String
     package let state: OrderState
-    /// When it expires if it is not paid.
     package let expiresAt: Instant
     /// Whether this call placed it; otherwise an earlier call with the same key did.
     package let isNew: Bool
@@ -203,11 +201,8 @@ extension LedgerOrders {
 
 /// An order that is to be placed. Orders that arrive together are placed together.
 struct AskedOrder: Sendable {
-    /// The order's id, a UUID.
     let id = UUID().uuidString.lowercased()
-    /// What the app passes to Apple with the purchase, a UUID.
     let accountToken = UUID().uuidString.lowercased()
-    /// The key of the order's proofs, 32 bytes in Base64.
     let key: String
     fileprivate let sealedKey: [UInt8]
     fileprivate let request: OrderRequest

@@ -7,9 +7,7 @@ package struct AcknowledgedDelivery: Sendable, Hashable {
     package let id: Int64
     /// Its state afterwards; nil: the app has no such delivery.
     package let state: Delivery.State?
-    /// When it was acknowledged or skipped.
     package let settledAt: Instant?
-    /// The API key, person or rule that did it.
     package let settledBy: String?
     /// Whether this call did it; of an id that the call names twice, the first mention.
     package fileprivate(set) var isFirst: Bool

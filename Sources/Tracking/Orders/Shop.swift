@@ -185,9 +185,7 @@ struct Buyer: Sendable {
 
 /// A subscription that counts for what a customer is offered, or another customer's non-renewing one.
 struct Holding: Sendable, Hashable {
-    /// Whether the customer owns it.
     var isOwn: Bool
-    /// Whether another customer owns it.
     var isOfAnother: Bool
     /// Whether it is in a receipt that the customer sent.
     var isInReceipt: Bool

@@ -93,7 +93,6 @@ struct OfferTerms: Sendable {
 /// A signed promotional offer, as the app passes it to StoreKit. Apple takes it for 24 hours.
 package struct OfferSignature: Sendable, Hashable {
     package let keyID: String
-    /// A lower-case UUID.
     package let nonce: String
     package let signedAt: Instant
     /// The account token that the purchase must carry; nil: none.

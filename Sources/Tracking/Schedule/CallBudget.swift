@@ -4,9 +4,7 @@ package import Subscriptions
 
 /// A kind of call of the Server API. Apple limits each kind on its own: "Identifying rate limits".
 package enum CallKind: String, Sendable, CaseIterable {
-    /// The statuses of a customer's subscriptions.
     case statuses
-    /// The history of a customer's transactions.
     case history
     /// One transaction, or a report of consumption.
     case transactions

@@ -159,7 +159,6 @@ package func isStopping() -> Bool { Task.isShuttingDownGracefully || Task.isCanc
 
 /// The result of one run of `worker --once`.
 package struct OnceReport: Sendable {
-    /// Receipts Apple was asked about.
     package let asked: Int
     /// Receipts that were due when the run began but that Apple was not asked about.
     package let left: Int

@@ -9,7 +9,6 @@ struct CustomerID: Hashable, Sendable {
 /// A customer's claim to own the contents of an uploaded receipt.
 struct OwnershipClaim: Hashable, Sendable {
     let customer: CustomerID
-    /// The operator's own id of the customer.
     let name: String
     let imported: Bool
     /// Whether no settlement has resolved it yet. A claim that was resolved can only get what has no owner.
@@ -17,7 +16,6 @@ struct OwnershipClaim: Hashable, Sendable {
     /// Whether the customer only named a transaction, or sent a receipt for which Apple never vouched.
     var isPointer = false
 
-    /// The cause of the ownership that this claim gets.
     var cause: OwnershipCause { isPointer ? .pointer : imported ? .imported : .upload }
 }
 

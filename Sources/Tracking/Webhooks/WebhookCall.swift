@@ -13,7 +13,6 @@ package enum WebhookOutcome: Sendable, Hashable {
     case delivered
     /// It answered 410: it wants no more.
     case gone
-    /// Anything else.
     case failed(WebhookFailure)
 
     /// Why it is not delivered; nil where it is.
