@@ -149,7 +149,7 @@ extension App {
     init(row: Row, speedup: Int) throws {
         id = try row.int4("app_id")
         self.speedup = speedup
-        bundleID = BundleID(try row.text("bundle_id"))
+        bundleID = try row.id("bundle_id")
         name = try row.text("name")
         sandboxAllowed = try row.bool("sandbox_allowed")
         ownershipPolicy = try row.word("ownership_policy")
@@ -220,6 +220,13 @@ extension Row {
                 .mismatch, "The ledger's column \(column) holds the unknown word \(text); run a newer perennial.")
         }
         return word
+    }
+
+    /// Returns a name that Apple or the operator gave.
+    func id<Tag>(_ column: String) throws -> Identifier<Tag> { Identifier(try text(column)) }
+
+    func idIfPresent<Tag>(_ column: String) throws -> Identifier<Tag>? {
+        try textIfPresent(column).map { Identifier($0) }
     }
 
     func wordIfPresent<Word: RawRepresentable<String>>(_ column: String) throws -> Word? {

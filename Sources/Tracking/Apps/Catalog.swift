@@ -133,7 +133,7 @@ package struct CatalogProduct: Sendable, Hashable {
     }
 
     private init(row: Row, offers: [String: [PromotionalOffer]]) throws {
-        id = ProductID(try row.text("product_id"))
+        id = try row.id("product_id")
         kind = try row.wordIfPresent("kind")
         group = try row.textIfPresent("group_id")
         level = try row.int4IfPresent("level")

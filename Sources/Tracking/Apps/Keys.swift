@@ -147,7 +147,7 @@ extension APIKey {
     init(row: Row) throws {
         id = try row.int4("key_id")
         scope = try row.word("scope")
-        bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
+        bundleID = try row.idIfPresent("bundle_id")
         rate = RequestRate(perSecond: try row.float8("rate"), burst: try row.float8("burst"))
     }
 }

@@ -103,7 +103,7 @@ extension LedgerAdmin {
             mayTakeLong: true
         ).map { row in
             FoundCustomer(
-                bundleID: BundleID(try row.text("bundle_id")), customer: try row.text("name"),
+                bundleID: try row.id("bundle_id"), customer: try row.text("name"),
                 createdAt: try row.instant("created_at"))
         }
     }
@@ -143,11 +143,10 @@ extension LedgerAdmin {
             Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))]
         ).map { row in
             RecordedSpan(
-                originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
-                productID: ProductID(try row.text("product_id")), state: try row.text("state"),
-                reason: try row.textIfPresent("reason"), entitled: try row.bool("entitled"),
-                flags: try row.texts("flags"), since: try row.instantIfPresent("since"),
-                until: try row.instantIfPresent("until"))
+                originalTransactionID: try row.id("original_transaction_id"), productID: try row.id("product_id"),
+                state: try row.text("state"), reason: try row.textIfPresent("reason"),
+                entitled: try row.bool("entitled"), flags: try row.texts("flags"),
+                since: try row.instantIfPresent("since"), until: try row.instantIfPresent("until"))
         }
     }
 
@@ -157,9 +156,8 @@ extension LedgerAdmin {
             Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))]
         ).map { row in
             RecordedEvent(
-                kind: try row.text("kind"),
-                originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
-                productID: ProductID(try row.text("product_id")), occurredAt: try row.instant("occurred_at"),
+                kind: try row.text("kind"), originalTransactionID: try row.id("original_transaction_id"),
+                productID: try row.id("product_id"), occurredAt: try row.instant("occurred_at"),
                 recordedAt: try row.instant("recorded_at"))
         }
     }

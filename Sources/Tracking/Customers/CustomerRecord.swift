@@ -55,16 +55,16 @@ package struct OwnedSubscription: Sendable {
 
     init(row: Row) throws {
         environment = try row.word("environment")
-        id = OriginalTransactionID(try row.text("original_transaction_id"))
+        id = try row.id("original_transaction_id")
         group = try row.textIfPresent("subscription_group_identifier")
-        productID = ProductID(try row.text("product_id"))
+        productID = try row.id("product_id")
         state = try row.text("state")
         reason = try row.textIfPresent("reason")
         entitled = try row.bool("entitled")
         expiresAt = try row.instantIfPresent("expires_at")
         entitledUntil = try row.instantIfPresent("entitled_until")
         willRenew = try row.boolIfPresent("will_renew")
-        renewsTo = try row.textIfPresent("renews_to_product_id").map { ProductID($0) }
+        renewsTo = try row.idIfPresent("renews_to_product_id")
         flags = try row.texts("flags")
         periods = Int(try row.int4("periods"))
         startedAt = try row.instantIfPresent("started_at")
@@ -92,8 +92,8 @@ package struct OwnedPurchase: Sendable {
     init(row: Row) throws {
         environment = try row.word("environment")
         transactionID = try row.text("transaction_id")
-        originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
-        productID = ProductID(try row.text("product_id"))
+        originalTransactionID = try row.id("original_transaction_id")
+        productID = try row.id("product_id")
         quantity = Int(try row.int4("quantity"))
         purchasedAt = try row.instant("purchased_at")
         revokedAt = try row.instantIfPresent("revoked_at")
@@ -117,13 +117,13 @@ package struct TimelineSpan: Sendable {
 
     init(row: Row) throws {
         environment = try row.word("environment")
-        id = OriginalTransactionID(try row.text("original_transaction_id"))
+        id = try row.id("original_transaction_id")
         from = try row.instantIfPresent("valid_from")
         until = try row.instantIfPresent("valid_until")
         state = try row.text("state")
         reason = try row.textIfPresent("reason")
         entitled = try row.bool("entitled")
-        productID = ProductID(try row.text("product_id"))
+        productID = try row.id("product_id")
         allowedUntil = try row.instantIfPresent("allowed_until")
     }
 }

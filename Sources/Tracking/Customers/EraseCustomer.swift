@@ -125,10 +125,10 @@ package struct CustomerExport: Sendable {
         package let wentTo: String?
 
         init(row: Row) throws {
-            originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
+            originalTransactionID = try row.id("original_transaction_id")
             environment = try row.word("environment")
             isSubscription = try row.bool("is_subscription")
-            productID = try row.textIfPresent("product_id").map { ProductID($0) }
+            productID = try row.idIfPresent("product_id")
             state = try row.textIfPresent("state")
             endsAt = try row.instantIfPresent("ends_at")
             cause = try row.wordIfPresent("cause")

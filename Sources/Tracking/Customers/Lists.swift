@@ -129,7 +129,7 @@ package struct StoredReceipt: Sendable {
 
     init(row: Row) throws {
         id = ReceiptID(try row.int8("receipt_id"))
-        bundleID = BundleID(try row.text("bundle_id"))
+        bundleID = try row.id("bundle_id")
         customers = try row.texts("customers")
         subscriptions = try row.texts("subscriptions").map { OriginalTransactionID($0) }
         form = try row.word("form")

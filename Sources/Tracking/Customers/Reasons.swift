@@ -44,7 +44,7 @@ package struct Reasons: Sendable {
             entitlement = try row.text("entitlement")
             granted = try row.bool("granted")
             until = try row.instantIfPresent("until")
-            productID = try row.textIfPresent("product_id").map { ProductID($0) }
+            productID = try row.idIfPresent("product_id")
             environment = try row.word("environment")
             checkedAt = try row.instantIfPresent("checked_at")
             subscription = try row.int8IfPresent("subscription_id").map(SubscriptionReasons.ID.init(rowID:))

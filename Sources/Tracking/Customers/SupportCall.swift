@@ -197,8 +197,8 @@ extension LedgerOperations {
         let limits = [LateConsumption.lateHours, LateConsumption.daysMax, LateConsumption.listedMax]
         return try await query(Queries.statusConsumption, limits.map { .int4($0) }).map { row in
             LateConsumption(
-                bundleID: BundleID(try row.text("bundle_id")), environment: try row.word("environment"),
-                transactionID: TransactionID(try row.text("transaction_id")), askedAt: try row.instant("asked_at"))
+                bundleID: try row.id("bundle_id"), environment: try row.word("environment"),
+                transactionID: try row.id("transaction_id"), askedAt: try row.instant("asked_at"))
         }
     }
 }

@@ -29,7 +29,7 @@ extension Entitlement {
         name = try row.text("entitlement")
         granted = try row.bool("granted")
         until = try row.instantIfPresent("until")
-        productID = try row.textIfPresent("product_id").map { ProductID($0) }
+        productID = try row.idIfPresent("product_id")
         state = try row.textIfPresent("state")
         reason = try row.textIfPresent("reason")
         environment = try row.word("environment")

@@ -111,12 +111,12 @@ package struct FeedEvent: Sendable {
     fileprivate init(row: Row) throws {
         position = try row.int8("position")
         publicID = try row.text("public_id")
-        bundleID = BundleID(try row.text("bundle_id"))
+        bundleID = try row.id("bundle_id")
         environment = try row.word("environment")
-        originalTransactionID = try row.textIfPresent("original_transaction_id").map { OriginalTransactionID($0) }
+        originalTransactionID = try row.idIfPresent("original_transaction_id")
         customer = try row.textIfPresent("customer")
         kind = try row.text("kind")
-        productID = try row.textIfPresent("product_id").map { ProductID($0) }
+        productID = try row.idIfPresent("product_id")
         occurredAt = try row.instant("occurred_at")
         recordedAt = try row.instant("recorded_at")
         version = try row.int8("version")

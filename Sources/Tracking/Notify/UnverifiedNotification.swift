@@ -86,7 +86,7 @@ package struct NotifiedApp: Sendable, Hashable {
 
     fileprivate init(row: Row) throws {
         id = try row.int4("app_id")
-        bundleID = BundleID(try row.text("bundle_id"))
+        bundleID = try row.id("bundle_id")
         appleAppID = try row.int8IfPresent("apple_app_id")
         sandboxAllowed = try row.bool("sandbox_allowed")
         hasServerKey = try row.bool("has_key")

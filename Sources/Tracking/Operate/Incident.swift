@@ -25,7 +25,7 @@ package struct Incident: Sendable {
     package let lastReason: String
 
     init(row: Row) throws {
-        bundleID = BundleID(try row.text("bundle_id"))
+        bundleID = try row.id("bundle_id")
         kind = try row.word("kind")
         openedAt = try row.instant("opened_at")
         closedAt = try row.instantIfPresent("closed_at")

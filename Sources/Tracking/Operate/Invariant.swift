@@ -122,10 +122,10 @@ extension Violation {
     /// Reads a row of a check's own statement.
     init(_ invariant: Invariant, row: Row) throws {
         self.invariant = invariant
-        bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
+        bundleID = try row.idIfPresent("bundle_id")
         environment = try row.wordIfPresent("environment")
-        originalTransactionID = try row.textIfPresent("original_transaction_id").map { OriginalTransactionID($0) }
-        productID = try row.textIfPresent("product_id").map { ProductID($0) }
+        originalTransactionID = try row.idIfPresent("original_transaction_id")
+        productID = try row.idIfPresent("product_id")
         receiptID = try row.int8IfPresent("receipt_id").map { ReceiptID($0) }
         detail = try row.text("detail")
         key = try row.int8("key")

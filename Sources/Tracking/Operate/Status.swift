@@ -21,7 +21,7 @@ package struct LedgerStatus: Sendable {
         package let countedTo: Int64
 
         init(row: Row) throws {
-            bundleID = BundleID(try row.text("bundle_id"))
+            bundleID = try row.id("bundle_id")
             lane = try row.word("lane")
             receipts = try row.int8("receipts")
             due = try row.int8("due")
@@ -173,25 +173,22 @@ extension LedgerOperations {
             doubtfulSecrets: apps.flatMap { app in app.secretDoubts.map { (app.bundleID, $0) } },
             refusedBundles: try await query(Queries.statusRefusedBundles, [.int4(LedgerStatus.bundlesMax)]).map { row in
                 LedgerStatus.RefusedBundle(
-                    bundleID: BundleID(try row.text("bundle_id")), named: BundleID(try row.text("named")),
-                    receipts: try row.int8("receipts"), lastAt: try row.instant("last_at"),
-                    isOnly: try row.bool("is_only"))
+                    bundleID: try row.id("bundle_id"), named: try row.id("named"), receipts: try row.int8("receipts"),
+                    lastAt: try row.instant("last_at"), isOnly: try row.bool("is_only"))
             },
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
             productsWithoutKind: try await query(Queries.statusProducts, [.int4(LedgerStatus.productsMax)]).map { row in
                 LedgerStatus.ProductWithoutKind(
-                    bundleID: BundleID(try row.text("bundle_id")), id: ProductID(try row.text("product_id")),
-                    isNamed: try row.bool("is_named"))
+                    bundleID: try row.id("bundle_id"), id: try row.id("product_id"), isNamed: try row.bool("is_named"))
             },
             hiddenTerms: try await query(Queries.statusHiddenTerms, [.int4(LedgerStatus.periodsLookedAt)]).map { row in
-                LedgerStatus.HiddenTerms(
-                    bundleID: BundleID(try row.text("bundle_id")), periods: try row.int8("periods"))
+                LedgerStatus.HiddenTerms(bundleID: try row.id("bundle_id"), periods: try row.int8("periods"))
             },
             unreadClaims: try await ledger.intake.unreadClaims(),
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),
             unasked: try await query(Queries.statusUnasked).map { row in
                 LedgerStatus.UnaskedSubjects(
-                    bundleID: BundleID(try row.text("bundle_id")), subjects: try row.int8("subjects"),
+                    bundleID: try row.id("bundle_id"), subjects: try row.int8("subjects"),
                     hasServerKey: try row.bool("has_key"))
             },
             lateConsumption: try await lateConsumption(), invariants: try await invariantStandings(),

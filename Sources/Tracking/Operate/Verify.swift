@@ -52,7 +52,7 @@ extension LedgerOperations {
     package func ordersAwaitingRelease() async throws -> [OrdersAwaitingRelease] {
         try await query(Queries.countAwaitingRelease, [.int4(OrdersAwaitingRelease.ordersMax)]).map { row in
             OrdersAwaitingRelease(
-                bundleID: BundleID(try row.text("bundle_id")), productID: ProductID(try row.text("product_id")),
+                bundleID: try row.id("bundle_id"), productID: try row.id("product_id"),
                 orders: Int(try row.int8("orders")))
         }
     }

@@ -46,15 +46,15 @@ package struct Delivery: Sendable, Hashable {
         position = try row.int8IfPresent("position")
         customer = try row.text("customer")
         environment = try row.word("environment")
-        productID = ProductID(try row.text("product_id"))
+        productID = try row.id("product_id")
         kind = try row.word("kind")
         credit = try row.textIfPresent("credit")
         units = try row.int8IfPresent("units")
         turn = try row.int4("turn")
         reason = try row.text("reason")
         orderID = try row.textIfPresent("order_id")
-        transactionID = TransactionID(try row.text("transaction_id"))
-        originalTransactionID = OriginalTransactionID(try row.text("original_transaction_id"))
+        transactionID = try row.id("transaction_id")
+        originalTransactionID = try row.id("original_transaction_id")
         state = try row.word("state")
         createdAt = try row.instant("created_at")
         settledAt = try row.instantIfPresent("settled_at")
@@ -155,7 +155,7 @@ extension LedgerDeliveries {
             [.text(bundleID?.text), .text(environment.rawValue), .float8(seconds), .int4(DueDeliveries.countedMax)]
         ).map { row in
             DueDeliveries(
-                bundleID: BundleID(try row.text("bundle_id")), deliveries: try row.int8("deliveries"),
+                bundleID: try row.id("bundle_id"), deliveries: try row.int8("deliveries"),
                 oldestAt: try row.instant("oldest_at"), seconds: try row.float8("seconds"))
         }
     }

@@ -25,7 +25,7 @@ package struct Order: Sendable, Hashable {
     init(row: Row) throws {
         id = try row.text("order_id")
         customer = try row.text("customer")
-        productID = ProductID(try row.text("product_id"))
+        productID = try row.id("product_id")
         quantity = try row.int4("quantity")
         environment = try row.wordIfPresent("environment")
         state = try row.word("state")
@@ -53,7 +53,7 @@ extension LedgerOrders {
     package func party(to id: String) async throws -> (app: BundleID, customer: String)? {
         guard let id = Self.canonical(id) else { return nil }
         return try await query(Queries.findOrder, [.text(id)]).first.map { row in
-            (app: BundleID(try row.text("bundle_id")), customer: try row.text("customer"))
+            (app: try row.id("bundle_id"), customer: try row.text("customer"))
         }
     }
 

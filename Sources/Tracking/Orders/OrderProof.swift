@@ -141,7 +141,7 @@ struct OrderReceipts: Sendable {
             isProved = try row.bool("is_proved")
             isNew = try row.bool("is_new")
             isPayable = try row.bool("is_payable")
-            transactionID = try row.textIfPresent("transaction_id").map { TransactionID($0) }
+            transactionID = try row.idIfPresent("transaction_id")
             customer = try OwnershipClaim(ofOrder: row)
         }
     }

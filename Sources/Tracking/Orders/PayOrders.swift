@@ -190,11 +190,10 @@ extension PaymentPool {
 extension PayableOrder {
     fileprivate init(row: Row) throws {
         self.init(
-            id: try row.text("order_id"), customer: try row.int8("customer_id"),
-            productID: ProductID(try row.text("product_id")),
+            id: try row.text("order_id"), customer: try row.int8("customer_id"), productID: try row.id("product_id"),
             quantity: try row.int4IfPresent("quantity").map { Int($0) }, orderedAt: try row.instant("created_at"),
             isOpen: try row.bool("is_open"))
-        awaits = try row.textIfPresent("awaits").map { TransactionID($0) }
+        awaits = try row.idIfPresent("awaits")
         ownedBy = Set(try row.int8s("owned_by").map { .purchase($0) })
     }
 }
@@ -205,7 +204,7 @@ extension PayingTransaction {
             throw LedgerError(.mismatch, "A transaction is neither a purchase nor a period.")
         }
         self.init(
-            bought, in: try row.word("environment"), productID: ProductID(try row.text("product_id")),
+            bought, in: try row.word("environment"), productID: try row.id("product_id"),
             quantity: Int(try row.int4("quantity")), purchasedAt: try row.instant("purchased_at"),
             owner: try row.int8("owner_id"))
         isClaimed = try row.bool("is_claimed")

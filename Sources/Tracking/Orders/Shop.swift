@@ -220,7 +220,7 @@ extension Holding {
         isOwn = try row.bool("is_own")
         isOfAnother = try row.bool("is_of_another")
         isInReceipt = try row.bool("in_receipt")
-        product = ProductID(try row.text("product_id"))
+        product = try row.id("product_id")
         isCurrent = try row.bool("is_current")
         isShared = try row.bool("is_shared")
         products = Set(try row.texts("product_ids").map { ProductID($0) })

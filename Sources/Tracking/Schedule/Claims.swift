@@ -273,7 +273,7 @@ extension Claim {
             receiptID: ReceiptID(try row.int8("receipt_id")), app: app, receipt: try row.bytea("data"),
             asksLatest: try row.bool("asks_latest"), environment: try row.wordIfPresent("environment"),
             form: try row.word("form"), isVouched: try row.bool("vouched"),
-            transactionID: try row.textIfPresent("transaction_id").map { TransactionID($0) },
+            transactionID: try row.idIfPresent("transaction_id"),
             historyRevision: try row.textIfPresent("history_revision"),
             lane: try row.word("lane"), attempts: Int(try row.int2("attempts")),
             claimedAt: try row.instant("claimed_at"), heldSince: .now, scheduledFor: try row.instant("scheduled_for"),

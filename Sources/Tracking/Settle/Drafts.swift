@@ -335,8 +335,7 @@ extension PurchaseDraft {
     fileprivate init(row: Row, owner: Owner?, recordedMicroseconds: Int64) throws {
         let before = try row.timestamptzIfPresent("recorded_at")
         let purchase = PurchaseKey(
-            originalTransactionID: OriginalTransactionID(try row.text("original_transaction_id")),
-            productID: ProductID(try row.text("product_id")))
+            originalTransactionID: try row.id("original_transaction_id"), productID: try row.id("product_id"))
         rowID = try row.int8("purchase_id")
         key = PurchaseRowKey(
             appID: try row.int4("app_id"), environment: try row.word("environment"), purchase: purchase)

@@ -78,7 +78,7 @@ struct StoredSpan: Sendable, Hashable {
         state = try row.word("state")
         reason = try row.wordIfPresent("reason")
         entitled = try row.bool("entitled")
-        productID = ProductID(try row.text("product_id"))
+        productID = try row.id("product_id")
         flags = try row.texts("flags").compactMap(Flag.init(rawValue:))
         allowedUntil = try row.instantIfPresent("allowed_until")
     }

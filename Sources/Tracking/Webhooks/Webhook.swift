@@ -35,7 +35,7 @@ package struct Webhook: Sendable, Hashable {
 
     fileprivate init(row: Row) throws {
         id = try row.int4("webhook_id")
-        bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
+        bundleID = try row.idIfPresent("bundle_id")
         url = try row.text("whole_url")
         kinds = try row.isNull("kinds") ? nil : row.texts("kinds")
         environment = try row.wordIfPresent("environment")
@@ -84,7 +84,7 @@ package struct WaitingEvent: Sendable, Hashable {
     fileprivate init(row: Row) throws {
         position = try row.int8("position")
         kind = try row.text("kind")
-        bundleID = BundleID(try row.text("bundle_id"))
+        bundleID = try row.id("bundle_id")
         originalTransactionID = try row.textIfPresent("original_transaction_id")
         customer = try row.textIfPresent("customer")
         attempts = Int(try row.int4("attempts"))
@@ -321,7 +321,7 @@ extension LedgerWebhooks {
             }
             try body(transaction, try HeldWebhook(row: row))
             try ledger.audit(
-                action, app: try row.textIfPresent("bundle_id").map { BundleID($0) },
+                action, app: try row.idIfPresent("bundle_id"),
                 detail: detail.merging(["webhook": "\(id)"]) { own, _ in own }, in: transaction)
         }
     }
