@@ -43,15 +43,6 @@ package struct SubscriptionLedger: Sendable {
         }
         return try row.instant("recorded_at")
     }
-
-    func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
-        try await database.query(Statement(file), parameters)
-    }
-
-    /// Runs one writing statement in a transaction of its own.
-    func write(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
-        try await database.write(Statement(file), parameters)
-    }
 }
 
 extension Statement {
@@ -62,14 +53,23 @@ extension Statement {
 
 extension Transaction {
     @discardableResult
-    func query(_ file: SQLFile, _ parameters: [Parameter] = []) throws -> [Row] {
+    func query(_ file: SQLFile, _ parameters: [Parameter]) throws -> [Row] {
+        try query(Statement(file), parameters)
+    }
+
+    @discardableResult
+    func query(_ file: SQLFile, _ parameters: Parameter...) throws -> [Row] {
         try query(Statement(file), parameters)
     }
 }
 
-/// A part of the ledger, for one kind of caller.
+/// The ledger, or a part of it for one kind of caller.
 protocol LedgerFacet: Sendable {
     var ledger: SubscriptionLedger { get }
+}
+
+extension SubscriptionLedger: LedgerFacet {
+    var ledger: SubscriptionLedger { self }
 }
 
 /// Apps with their secrets, keys, catalog, notification addresses and rate limits.
@@ -132,8 +132,12 @@ extension LedgerFacet {
     var database: Database { ledger.database }
     var reads: Reads { ledger.reads }
 
-    func query(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
-        try await ledger.query(file, parameters)
+    func query(_ file: SQLFile, _ parameters: [Parameter]) async throws -> [Row] {
+        try await database.query(Statement(file), parameters)
+    }
+
+    func query(_ file: SQLFile, _ parameters: Parameter...) async throws -> [Row] {
+        try await query(file, parameters)
     }
 
     /// Reads from the primary, or from where lookups read.
@@ -141,15 +145,13 @@ extension LedgerFacet {
         fromPrimary ? try await query(file, parameters) : try await reads.query(file, parameters)
     }
 
-    func write(_ file: SQLFile, _ parameters: [Parameter] = []) async throws -> [Row] {
-        try await ledger.write(file, parameters)
+    /// Runs one writing statement in a transaction of its own.
+    func write(_ file: SQLFile, _ parameters: [Parameter]) async throws -> [Row] {
+        try await database.write(Statement(file), parameters)
     }
 
-    func write(
-        _ file: SQLFile, _ parameters: [Parameter], audited action: AuditedAction, app bundleID: BundleID? = nil,
-        detail: [String: String] = [:]
-    ) async throws -> [Row] {
-        try await ledger.write(file, parameters, audited: action, app: bundleID, detail: detail)
+    func write(_ file: SQLFile, _ parameters: Parameter...) async throws -> [Row] {
+        try await write(file, parameters)
     }
 }
 

@@ -156,7 +156,7 @@ extension LedgerApps {
     package func remove(_ bundleID: BundleID, deciding decision: ManualDecision) async throws {
         let app = try await app(bundleID)
         let removed = try await write(
-            Queries.removeApp, [.int4(app.id)], audited: .appRemoved, app: bundleID,
+            Queries.removeApp, .int4(app.id), audited: .appRemoved, app: bundleID,
             detail: ["by": decision.actor, "reason": decision.reason])
         guard removed.isEmpty else { return }
         throw LedgerError(
@@ -173,7 +173,7 @@ extension LedgerApps {
         let app = try await app(bundleID)
         var erased = 0
         while true {
-            let rows = try await query(Queries.readUnerased, [.int4(app.id), .int4(Self.erasedMax)])
+            let rows = try await query(Queries.readUnerased, .int4(app.id), .int4(Self.erasedMax))
             guard !rows.isEmpty else { break }
             for row in rows {
                 try await erase(try row.text("name"), of: bundleID, deciding: decision)
@@ -198,7 +198,7 @@ extension LedgerApps {
     private func eraseUnclaimedReceipts(of app: App) async throws -> Bool {
         try await ledger.changingPollers(orCustomers: true) { transaction in
             func unclaimed() throws -> [Int64] {
-                try transaction.query(Queries.readUnclaimedReceipts, [.int4(app.id), .int4(Self.erasedMax)])
+                try transaction.query(Queries.readUnclaimedReceipts, .int4(app.id), .int4(Self.erasedMax))
                     .map { try $0.int8("receipt_id") }
             }
             let ids = try unclaimed()
@@ -209,8 +209,7 @@ extension LedgerApps {
                 throw LedgerError(.busy, "A receipt is being uploaded at this moment; try again.")
             }
             try transaction.query(
-                Queries.eraseReceipts,
-                [.int8s(ids), .timestamptz(microseconds: try clock.timestamptz("recorded_at"))])
+                Queries.eraseReceipts, .int8s(ids), .timestamptz(microseconds: try clock.timestamptz("recorded_at")))
             return true
         }
     }

@@ -56,14 +56,12 @@ extension LedgerApps {
     package func change(_ bundleID: BundleID, _ change: AppChange) async throws {
         try await requireVerifier(of: bundleID, change)
         let rows = try await write(
-            Queries.setApp,
-            [
-                .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
-                .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
-                .text(change.sweep?.rawValue), .int8(change.preCheckSpread?.milliseconds),
-                .int8(change.leeway?.milliseconds), .int8(change.sandboxLeeway?.milliseconds),
-                .int8(change.outageAllowance?.milliseconds), .text(change.verifier?.rawValue), .int8(change.appleAppID),
-            ], audited: .appChanged, app: bundleID, detail: change.auditDetail)
+            Queries.setApp, .text(bundleID.text), .text(change.name), .bool(change.sandboxAllowed),
+            .text(change.ownershipPolicy?.rawValue), .float8(change.callsPerSecond), .float8(change.burst),
+            .text(change.sweep?.rawValue), .int8(change.preCheckSpread?.milliseconds),
+            .int8(change.leeway?.milliseconds), .int8(change.sandboxLeeway?.milliseconds),
+            .int8(change.outageAllowance?.milliseconds), .text(change.verifier?.rawValue), .int8(change.appleAppID),
+            audited: .appChanged, app: bundleID, detail: change.auditDetail)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
@@ -72,11 +70,8 @@ extension LedgerApps {
     /// because of it are due too.
     package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
         let rows = try await write(
-            Queries.rotateSecret,
-            [
-                .text(bundleID.text), .bytea(try sealed(secret, for: bundleID)),
-                .bytea(try sealed(previous, for: bundleID)),
-            ], audited: .secretRotated, app: bundleID)
+            Queries.rotateSecret, .text(bundleID.text), .bytea(try sealed(secret, for: bundleID)),
+            .bytea(try sealed(previous, for: bundleID)), audited: .secretRotated, app: bundleID)
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 

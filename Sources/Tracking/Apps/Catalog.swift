@@ -17,7 +17,7 @@ extension LedgerApps {
         }
         _ = try await app(bundleID)
         try await database.transaction { transaction in
-            guard let row = try transaction.query(Queries.lockCatalog, [.text(bundleID.text)]).first else { return }
+            guard let row = try transaction.query(Queries.lockCatalog, .text(bundleID.text)).first else { return }
             let app = Parameter.int4(try row.int4("app_id"))
             // Read under the lock, so that of two catalogs the one applied later also has the later time.
             guard let clock = try transaction.query(Queries.readClock).first else { return }
@@ -27,41 +27,31 @@ extension LedgerApps {
             let begun = try transaction.query(Queries.insertGrants, granted)
             let ended = try transaction.query(Queries.endGrants, granted)
             let redefined = try transaction.query(
-                Queries.recordTerms,
-                [
-                    app, recordedAt, .texts(products.map(\.id.text)), .texts(products.map(\.kind?.rawValue)),
-                    .texts(products.map(\.period)),
-                ])
+                Queries.recordTerms, app, recordedAt, .texts(products.map(\.id.text)),
+                .texts(products.map(\.kind?.rawValue)), .texts(products.map(\.period)))
             if !begun.isEmpty || !ended.isEmpty || !redefined.isEmpty {
-                try transaction.query(Queries.changeCatalog, [app, recordedAt])
+                try transaction.query(Queries.changeCatalog, app, recordedAt)
             }
             try replace(products, of: app, in: transaction)
-            try transaction.query(Queries.requestRelease, [app])
+            try transaction.query(Queries.requestRelease, app)
             try ledger.audit(.catalogApplied, app: bundleID, detail: ["products": "\(products.count)"], in: transaction)
         }
     }
 
     private func replace(_ products: [CatalogProduct], of app: Parameter, in transaction: Transaction) throws {
-        try transaction.query(Queries.deleteProducts, [app, .texts(products.map(\.id.text))])
+        try transaction.query(Queries.deleteProducts, app, .texts(products.map(\.id.text)))
         try transaction.query(
-            Queries.upsertProducts,
-            [
-                app, .texts(products.map(\.id.text)), .texts(products.map(\.group)), .int4s(products.map(\.level)),
-                .texts(products.map(\.period)), .int8s(products.map(\.priceMilliunits)),
-                .texts(products.map(\.currency)), .texts(products.map(\.kind?.rawValue)),
-                .texts(products.map(\.credit?.name)), .int4s(products.map(\.credit?.units)),
-                .instants(products.map(\.deliversSince)), .texts(products.map(\.slot?.name)),
-                .int4s(products.map(\.slot?.place)),
-            ])
+            Queries.upsertProducts, app, .texts(products.map(\.id.text)), .texts(products.map(\.group)),
+            .int4s(products.map(\.level)), .texts(products.map(\.period)), .int8s(products.map(\.priceMilliunits)),
+            .texts(products.map(\.currency)), .texts(products.map(\.kind?.rawValue)),
+            .texts(products.map(\.credit?.name)), .int4s(products.map(\.credit?.units)),
+            .instants(products.map(\.deliversSince)), .texts(products.map(\.slot?.name)),
+            .int4s(products.map(\.slot?.place)))
         let offers = products.flatMap { product in product.offers.map { (product: product.id.text, offer: $0) } }
         try transaction.query(
-            Queries.replaceOffers,
-            [
-                app, .texts(offers.map(\.product)), .texts(offers.map(\.offer.id)),
-                .texts(offers.map { $0.offer.audience.map(\.rawValue).joined(separator: ",") }),
-                .instants(offers.map(\.offer.from)), .instants(offers.map(\.offer.until)),
-                .bools(offers.map(\.offer.once)),
-            ])
+            Queries.replaceOffers, app, .texts(offers.map(\.product)), .texts(offers.map(\.offer.id)),
+            .texts(offers.map { $0.offer.audience.map(\.rawValue).joined(separator: ",") }),
+            .instants(offers.map(\.offer.from)), .instants(offers.map(\.offer.until)), .bools(offers.map(\.offer.once)))
     }
 
     /// Returns the catalog of an app as it applies now; throws `notFound` for an unknown app.
@@ -69,8 +59,8 @@ extension LedgerApps {
         _ = try await app(bundleID)
         return try await database.transaction { transaction in
             try CatalogProduct.all(
-                try transaction.query(Queries.listProducts, [.text(bundleID.text)]),
-                offers: try transaction.query(Queries.listOffers, [.text(bundleID.text)]))
+                try transaction.query(Queries.listProducts, .text(bundleID.text)),
+                offers: try transaction.query(Queries.listOffers, .text(bundleID.text)))
         }
     }
 }
@@ -198,7 +188,7 @@ extension LedgerApps {
     package func requireKnownEntitlement(_ name: String, of bundleID: BundleID, orElse advice: String) async throws {
         try ManualGrant.requireEntitlement(name)
         let known = try await query(
-            Queries.knownEntitlements, [.text(bundleID.text), .int4(Self.thingsLookedThrough)]
+            Queries.knownEntitlements, .text(bundleID.text), .int4(Self.thingsLookedThrough)
         ).map { try $0.text("name") }
         guard !known.contains(name) else { return }
         let hint = known.nearest(to: name).map { "; the nearest name is \($0)." } ?? "."

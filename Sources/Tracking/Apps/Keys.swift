@@ -77,11 +77,8 @@ extension LedgerApps {
         let secret = "perennial_" + String.randomHexadecimal(digits: 64)
         let id = try await database.transaction { transaction in
             let rows = try transaction.query(
-                Queries.createKey,
-                [
-                    .bytea(secret.sha256), .text(scope.rawValue), .text(bundleID?.text),
-                    .float8(rate.perSecond), .float8(rate.burst),
-                ])
+                Queries.createKey, .bytea(secret.sha256), .text(scope.rawValue), .text(bundleID?.text),
+                .float8(rate.perSecond), .float8(rate.burst))
             guard let id = try rows.first?.int4("key_id") else {
                 throw LedgerError(
                     .notFound, "No app has the bundle id \(bundleID?.text ?? ""); see `perennial app list`.")
@@ -107,14 +104,14 @@ extension LedgerApps {
         // Keys are long and random, so that neither a digest nor its comparison reveals anything.
         let digest = Parameter.bytea(secret.sha256)
         let found = try await reads.query(Queries.findKey, [digest])
-        let rows = found.isEmpty && reads.mayLag ? try await query(Queries.findKey, [digest]) : found
+        let rows = found.isEmpty && reads.mayLag ? try await query(Queries.findKey, digest) : found
         return try rows.first.map(APIKey.init(row:))
     }
 
     /// Revokes a key immediately; throws `notFound` when it does not exist.
     package func revokeKey(_ id: Int32) async throws {
         try await database.transaction { transaction in
-            guard let row = try transaction.query(Queries.revokeKey, [.int4(id)]).first else {
+            guard let row = try transaction.query(Queries.revokeKey, .int4(id)).first else {
                 throw LedgerError(.notFound, "There is no API key \(id); see `perennial key list`.")
             }
             let bundleID = try row.textIfPresent("bundle_id").map { BundleID($0) }
@@ -219,7 +216,7 @@ extension LedgerApps {
         let name = key.name.id
         let stored = try await ledger.changingPollers { transaction -> Bool in
             let rows = try transaction.query(
-                Queries.storeServerKey, [.text(bundleID.text), .text(name), .text(issuer), .bytea(sealed)])
+                Queries.storeServerKey, .text(bundleID.text), .text(name), .text(issuer), .bytea(sealed))
             guard !rows.isEmpty else { return false }
             try ledger.audit(
                 .serverKeyStored, app: bundleID, detail: ["key_id": name, "issuer_id": issuer], in: transaction)
@@ -238,7 +235,7 @@ extension LedgerApps {
                 "\(bundleID) asks the Server API; run `perennial app set \(bundleID) --verifier verify_receipt` first.")
         }
         let removed = try await write(
-            Queries.removeServerKey, [.text(bundleID.text)], audited: .serverKeyRemoved, app: bundleID)
+            Queries.removeServerKey, .text(bundleID.text), audited: .serverKeyRemoved, app: bundleID)
         if removed.isEmpty { throw LedgerError(.notFound, "\(bundleID) has no server key.") }
     }
 

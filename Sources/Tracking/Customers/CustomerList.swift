@@ -79,7 +79,7 @@ extension LedgerAdmin {
 
     /// Returns Apple's answers with these numbers as they came, at most `answersMax`.
     package func bodies(of observations: Set<Int64>) async throws -> [Int64: [UInt8]] {
-        let rows = try await query(Queries.readAnswerBodies, [.int8s(observations.sorted()), .int4(Self.bodiesMax)])
+        let rows = try await query(Queries.readAnswerBodies, .int8s(observations.sorted()), .int4(Self.bodiesMax))
         return Dictionary(try rows.map { (try $0.int8("observation_id"), try $0.bytea("body")) }) { first, _ in first }
     }
 
@@ -140,7 +140,7 @@ extension LedgerAdmin {
     /// Returns the timelines of the subscriptions a customer owns, newest stretch first, at most `limit` stretches.
     package func timelines(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedSpan] {
         try await query(
-            Queries.readTimelines, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))]
+            Queries.readTimelines, .text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))
         ).map { row in
             RecordedSpan(
                 originalTransactionID: try row.id("original_transaction_id"), productID: try row.id("product_id"),
@@ -153,7 +153,7 @@ extension LedgerAdmin {
     /// Returns the events of everything a customer owns, newest first, at most `limit`.
     package func events(app bundleID: BundleID, customer: String, limit: Int) async throws -> [RecordedEvent] {
         try await query(
-            Queries.readCustomerEvents, [.text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))]
+            Queries.readCustomerEvents, .text(bundleID.text), .text(customer), .int4(Int32(clamping: limit))
         ).map { row in
             RecordedEvent(
                 kind: try row.text("kind"), originalTransactionID: try row.id("original_transaction_id"),
@@ -196,7 +196,7 @@ package struct ReceiptSchedule: Sendable {
 extension LedgerAdmin {
     /// Returns Apple's answers about a receipt, newest first, at most `limit`.
     package func answers(about receipt: ReceiptID, limit: Int) async throws -> [RecordedAnswer] {
-        try await query(Queries.readAnswers, [.int8(receipt.number), .int4(Int32(clamping: limit))]).map { row in
+        try await query(Queries.readAnswers, .int8(receipt.number), .int4(Int32(clamping: limit))).map { row in
             RecordedAnswer(
                 observation: try row.int8("observation_id"), outcome: try row.text("outcome"),
                 status: try row.int4IfPresent("status"), reason: try row.textIfPresent("reason"),
@@ -207,7 +207,7 @@ extension LedgerAdmin {
 
     /// Returns the schedule of a receipt; nil when no further check is planned.
     package func schedule(of receipt: ReceiptID) async throws -> ReceiptSchedule? {
-        try await query(Queries.readSchedule, [.int8(receipt.number)]).first.map { row in
+        try await query(Queries.readSchedule, .int8(receipt.number)).first.map { row in
             ReceiptSchedule(
                 lane: try row.word("lane"),
                 dueAt: max(try row.instant("due_at"), try row.instant("scheduled_for")),
@@ -218,11 +218,11 @@ extension LedgerAdmin {
 
     /// Returns whether Apple was asked about a receipt within the last `seconds`; nil when the receipt does not exist.
     package func wasAsked(about receipt: ReceiptID, withinSeconds seconds: Double) async throws -> Bool? {
-        try await query(Queries.wasAskedLately, [.int8(receipt.number), .float8(seconds)]).first?.bool("asked")
+        try await query(Queries.wasAskedLately, .int8(receipt.number), .float8(seconds)).first?.bool("asked")
     }
 
     /// Returns incidents, at most `limit`: open ones first, then the newest.
     package func incidents(limit: Int) async throws -> [Incident] {
-        try await query(Queries.listIncidents, [.int4(Int32(clamping: limit))]).map(Incident.init(row:))
+        try await query(Queries.listIncidents, .int4(Int32(clamping: limit))).map(Incident.init(row:))
     }
 }

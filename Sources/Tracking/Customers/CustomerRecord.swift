@@ -202,7 +202,7 @@ package struct PurchaseHistory: Sendable, Hashable {
         let delivered = try transaction.query(Queries.readNewestDeliveries, parameters)
         let shown = ordered.prefix(Int(limit))
         let logged = try transaction.query(
-            Queries.readOrderChanges, [.texts(try shown.map { try $0.text("order_id") }), .int4(limit)])
+            Queries.readOrderChanges, .texts(try shown.map { try $0.text("order_id") }), .int4(limit))
         let changes = Dictionary(
             grouping: try logged.map { (id: try $0.text("order_id"), change: try Change(row: $0)) }, by: \.id)
         orders = try shown.map { row in
@@ -214,7 +214,7 @@ package struct PurchaseHistory: Sendable, Hashable {
         hasMoreOrders = ordered.count > limit
         deliveries = try delivered.prefix(Int(limit)).map(Delivery.init(row:))
         hasMoreDeliveries = delivered.count > limit
-        balances = try transaction.query(Queries.readBalances, [.int8s(customers)]).map(Balance.init(row:))
+        balances = try transaction.query(Queries.readBalances, .int8s(customers)).map(Balance.init(row:))
     }
 }
 
@@ -227,7 +227,7 @@ extension LedgerCustomers {
         let app = try await ledger.apps.app(bundleID)
         return try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)
-            let people = try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([customer])])
+            let people = try transaction.query(Queries.findNamedCustomers, .int4(app.id), .texts([customer]))
             return try PurchaseHistory(of: people.map { try $0.int8("customer_id") }, limit: limit, in: transaction)
         }
     }

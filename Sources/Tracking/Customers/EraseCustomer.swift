@@ -57,13 +57,13 @@ extension LockedCustomers {
         run.release(from: Set(names.map(\.customer)))
         let things = try run.writeHandOver(in: transaction)
         try eraseReceipts(at: now, in: transaction)
-        try transaction.query(Queries.eraseUploads, [ids])
-        try transaction.query(Queries.eraseTokens, [ids, .int8s(soleReceipts)])
+        try transaction.query(Queries.eraseUploads, ids)
+        try transaction.query(Queries.eraseTokens, ids, .int8s(soleReceipts))
         try eraseOrders(of: ids, at: now, in: transaction)
         for name in names {
             try ManualGrants(locking: name.customer, in: transaction).end(nil, deciding: decision, in: transaction)
         }
-        let renamed = try transaction.query(Queries.eraseCustomers, [ids, now])
+        let renamed = try transaction.query(Queries.eraseCustomers, ids, now)
         guard let pseudonym = try renamed.first(where: { try $0.bool("is_head") })?.text("name") else {
             throw LedgerError(.mismatch, "The customer was not renamed; nothing was changed.")
         }
@@ -75,22 +75,20 @@ extension LockedCustomers {
     /// Empties the orders, cancels unfinished ones, and skips what is due, except for what another customer owns by now: that
     /// is due to this one. It comes after the tokens in purchases are removed, which are found by those of the orders.
     private func eraseOrders(of ids: Parameter, at now: Parameter, in transaction: Transaction) throws {
-        try transaction.query(Queries.eraseOrders, [ids, now])
-        let owned = try transaction.query(Queries.findOwnersOfErased, [ids])
+        try transaction.query(Queries.eraseOrders, ids, now)
+        let owned = try transaction.query(Queries.findOwnersOfErased, ids)
         try transaction.query(
-            Queries.handOverDue,
-            [
-                .int8s(try owned.map { try $0.int8("purchase_id") }), .int8s(owned.map { _ in Int64?.none }),
-                .int8s(try owned.map { try $0.int8("customer_id") }), .bools(owned.map { _ in true }),
-            ])
-        let skipped = try transaction.query(Queries.skipErased, [ids, now])
+            Queries.handOverDue, .int8s(try owned.map { try $0.int8("purchase_id") }),
+            .int8s(owned.map { _ in Int64?.none }), .int8s(try owned.map { try $0.int8("customer_id") }),
+            .bools(owned.map { _ in true }))
+        let skipped = try transaction.query(Queries.skipErased, ids, now)
         guard !skipped.isEmpty else { return }
         let purchases = Parameter.int8s(try skipped.compactMap { try $0.int8IfPresent("purchase_id") })
         let subscriptions = Parameter.int8s(try skipped.compactMap { try $0.int8IfPresent("subscription_id") })
         // Another customer may own such a purchase by now, and wait for it.
-        try transaction.query(Queries.shareDelivered, [purchases, .int8s([Int64]())])
-        try transaction.query(Queries.storeTurns, [purchases, subscriptions])
-        try transaction.query(Queries.advanceOrders, [purchases, subscriptions])
+        try transaction.query(Queries.shareDelivered, purchases, .int8s([Int64]()))
+        try transaction.query(Queries.storeTurns, purchases, subscriptions)
+        try transaction.query(Queries.advanceOrders, purchases, subscriptions)
     }
 
     /// Empties the receipts; another receipt takes over what they polled, if there is one.
@@ -99,7 +97,7 @@ extension LockedCustomers {
         try run.planPolling()
         run.releaseUnable()
         try run.writePolling(in: transaction)
-        try transaction.query(Queries.eraseReceipts, [.int8s(soleReceipts), now])
+        try transaction.query(Queries.eraseReceipts, .int8s(soleReceipts), now)
     }
 }
 
@@ -163,7 +161,7 @@ extension LedgerCustomers {
         let entitlements = try await entitlements(app: bundleID, customer: name, fromPrimary: true)
         return try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)
-            let people = try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([name])])
+            let people = try transaction.query(Queries.findNamedCustomers, .int4(app.id), .texts([name]))
             guard let head = try people.first(where: { try $0.bool("is_head") }) else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(name).")
             }
@@ -174,10 +172,10 @@ extension LedgerCustomers {
                 name: try head.text("name"),
                 otherNames: try people.filter { try $0.bool("is_head") == false }.map { try $0.text("name") },
                 entitlements: entitlements,
-                ownerships: try transaction.query(Queries.readOwnerships, [ids, limit])
+                ownerships: try transaction.query(Queries.readOwnerships, ids, limit)
                     .map(CustomerExport.Ownership.init(row:)),
-                grants: try transaction.query(Queries.readManualGrants, [ids, limit]).map(ManualGrant.init(row:)),
-                receipts: try transaction.query(Queries.readStandings, [.int8(try head.int8("customer_id")), limit])
+                grants: try transaction.query(Queries.readManualGrants, ids, limit).map(ManualGrant.init(row:)),
+                receipts: try transaction.query(Queries.readStandings, .int8(try head.int8("customer_id")), limit)
                     .map(Reasons.ReceiptStanding.init(row:)),
                 purchases: try PurchaseHistory(of: customers, limit: CustomerExport.linesMax, in: transaction))
         }

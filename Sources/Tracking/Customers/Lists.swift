@@ -38,7 +38,7 @@ package struct SubscriptionPlace: Sendable, Hashable {
 extension LedgerCustomers {
     /// Returns whether an app has a customer with this id, or a name that was merged. Throws `notFound` for an unknown app.
     package func isKnown(_ customer: String, of bundleID: BundleID) async throws -> Bool {
-        let found = try await query(Queries.findCustomer, [.text(bundleID.text), .text(customer), .instant(nil)])
+        let found = try await query(Queries.findCustomer, .text(bundleID.text), .text(customer), .instant(nil))
         guard let row = found.first else { throw LedgerError(.notFound, "There is no app \(bundleID).") }
         return try row.int8IfPresent("customer_id") != nil
     }
@@ -99,8 +99,8 @@ extension LedgerCustomers {
         app bundleID: BundleID? = nil, customer: String? = nil, id: ReceiptID? = nil, limit: Int = 100
     ) async throws -> [StoredReceipt] {
         try await query(
-            Queries.findReceipts,
-            [.text(bundleID?.text), .text(customer), .int8(id?.number), .int4(Int32(clamping: limit))]
+            Queries.findReceipts, .text(bundleID?.text), .text(customer), .int8(id?.number),
+            .int4(Int32(clamping: limit))
         ).map(StoredReceipt.init(row:))
     }
 }

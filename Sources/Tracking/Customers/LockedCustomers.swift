@@ -40,23 +40,22 @@ struct LockedCustomers {
         isBeingAsked = uploaded.all.contains { pollers.schedules[$0]?.isLeased ?? false }
         soleReceipts = uploaded.sole.map(\.number)
         sharedReceipts = uploaded.shared.map(\.number)
-        let subscriptions = try transaction.query(
-            Queries.lockOwned, [ids, .int8s(soleReceipts), .int4(nil), .text(nil)])
+        let subscriptions = try transaction.query(Queries.lockOwned, ids, .int8s(soleReceipts), .int4(nil), .text(nil))
         let purchases = try transaction.query(
-            Queries.lockOwnedPurchases, [ids, .int8s(soleReceipts), .int4(nil), .text(nil)])
-        try transaction.query(Queries.lockCustomers, [ids])
+            Queries.lockOwnedPurchases, ids, .int8s(soleReceipts), .int4(nil), .text(nil))
+        try transaction.query(Queries.lockCustomers, ids)
         try pollers.found.requireUnchanged(in: transaction)
         run = try SettlementRun(
             locked: subscriptions, purchases: purchases, pollers: pollers, unable: uploaded.sole, in: transaction)
         names = try Self.find(texts, appID: appID, in: transaction)
-        guard let now = try transaction.query(Queries.countOwned, [ids]).first, names == found,
+        guard let now = try transaction.query(Queries.countOwned, ids).first, names == found,
             try now.int8("things") == run.thingsOwned(by: Set(found.map(\.customer))),
             try UploadedReceipts(of: ids, in: transaction) == uploaded
         else { throw LedgerError(.busy, "What the customer has is changing at this moment; try again.") }
     }
 
     private static func find(_ texts: [String], appID: Int32, in transaction: Transaction) throws -> [Name] {
-        try transaction.query(Queries.findNamedCustomers, [.int4(appID), .texts(texts)]).map { row in
+        try transaction.query(Queries.findNamedCustomers, .int4(appID), .texts(texts)).map { row in
             Name(
                 customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
                 head: CustomerID(number: try row.int8("head_id")))
@@ -73,7 +72,7 @@ private struct UploadedReceipts: Equatable {
     var all: [ReceiptID] { sole + shared }
 
     init(of customers: Parameter, in transaction: Transaction) throws {
-        let rows = try transaction.query(Queries.readReceiptsOf, [customers])
+        let rows = try transaction.query(Queries.readReceiptsOf, customers)
         sole = try rows.filter { try $0.bool("sole") }.map { ReceiptID(try $0.int8("receipt_id")) }
         shared = try rows.filter { try $0.bool("sole") == false }.map { ReceiptID(try $0.int8("receipt_id")) }
     }
@@ -142,13 +141,9 @@ extension SettlementRun {
     func raiseVersions(of changed: [SubscriptionDraft], _ bought: [PurchaseDraft], in transaction: Transaction) throws {
         guard !changed.isEmpty || !bought.isEmpty else { return }
         try transaction.query(
-            Queries.raiseVersions,
-            [
-                .int8s(changed.map(\.rowID)), .int8s(changed.map(\.version)),
-                .timestamptzs(changed.map(\.recordedMicroseconds)),
-                .int8s(bought.map(\.rowID)), .int8s(bought.map(\.version)),
-                .timestamptzs(bought.map(\.recordedMicroseconds)),
-            ])
+            Queries.raiseVersions, .int8s(changed.map(\.rowID)), .int8s(changed.map(\.version)),
+            .timestamptzs(changed.map(\.recordedMicroseconds)), .int8s(bought.map(\.rowID)),
+            .int8s(bought.map(\.version)), .timestamptzs(bought.map(\.recordedMicroseconds)))
     }
 
     private func isOwned(_ draft: OwnershipDraft?, by owners: Set<CustomerID>?) -> Bool {
@@ -172,8 +167,8 @@ extension LedgerCustomers {
             guard !subscriptions.isEmpty || !purchases.isEmpty else {
                 throw LedgerError(.notFound, "\(bundleID) has no subscription or purchase \(id).")
             }
-            try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([customer])])
-            let found = try transaction.query(Queries.findCustomers, [.int4s([app.id]), .texts([customer])])
+            try transaction.query(Queries.insertCustomers, .int4s([app.id]), .texts([customer]))
+            let found = try transaction.query(Queries.findCustomers, .int4s([app.id]), .texts([customer]))
             guard let row = found.first else { throw LedgerError.erasedMeanwhile }
             var run = try SettlementRun(locked: subscriptions, purchases: purchases, in: transaction)
             let owner = CustomerID(number: try row.int8("customer_id"))

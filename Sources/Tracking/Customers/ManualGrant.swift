@@ -87,7 +87,7 @@ package struct GrantRequest: Sendable, Hashable {
     /// Returns the grant that the key made before. Throws `exists` where it made another one.
     func known(_ digest: [UInt8], app: Int32, at now: Int64, in transaction: Transaction) throws -> ManualGrant? {
         let found = try transaction.query(
-            Queries.findGrantRequest, [.int4(app), .text(key), .timestamptz(microseconds: now)])
+            Queries.findGrantRequest, .int4(app), .text(key), .timestamptz(microseconds: now))
         guard let row = found.first else { return nil }
         guard try row.bytea("request") == digest else { throw Self.taken }
         return try ManualGrant(row: row)
@@ -98,11 +98,8 @@ package struct GrantRequest: Sendable, Hashable {
         _ grant: ManualGrant, _ digest: [UInt8], app: Int32, grants: ManualGrants, in transaction: Transaction
     ) throws {
         let noted = try transaction.query(
-            Queries.insertGrantRequest,
-            [
-                .int4(app), .text(key), .bytea(digest), .int8(grants.customer.number), .text(grant.entitlement),
-                .timestamptz(microseconds: grants.recordedMicroseconds),
-            ])
+            Queries.insertGrantRequest, .int4(app), .text(key), .bytea(digest), .int8(grants.customer.number),
+            .text(grant.entitlement), .timestamptz(microseconds: grants.recordedMicroseconds))
         guard !noted.isEmpty else { throw Self.taken }
     }
 
@@ -177,14 +174,14 @@ struct ManualGrants {
 
     /// Locks the customer with this name; nil when there is none.
     init?(of name: String, appID: Int32, in transaction: Transaction) throws {
-        let found = try transaction.query(Queries.findCustomers, [.int4s([appID]), .texts([name])])
+        let found = try transaction.query(Queries.findCustomers, .int4s([appID]), .texts([name]))
         guard let row = found.first else { return nil }
         try self.init(locking: CustomerID(number: try row.int8("customer_id")), in: transaction)
     }
 
     /// Locks the customer with this name; creates an unknown customer.
     init(ofKnownOrNew name: String, appID: Int32, in transaction: Transaction) throws {
-        try transaction.query(Queries.insertCustomers, [.int4s([appID]), .texts([name])])
+        try transaction.query(Queries.insertCustomers, .int4s([appID]), .texts([name]))
         guard let grants = try Self(of: name, appID: appID, in: transaction) else {
             throw LedgerError.erasedMeanwhile
         }
@@ -193,8 +190,8 @@ struct ManualGrants {
 
     init(locking customer: CustomerID, in transaction: Transaction) throws {
         self.customer = customer
-        try transaction.query(Queries.lockGrantee, [.int8(customer.number)])
-        guard let clock = try transaction.query(Queries.readManualClock, [.int8(customer.number)]).first else {
+        try transaction.query(Queries.lockGrantee, .int8(customer.number))
+        guard let clock = try transaction.query(Queries.readManualClock, .int8(customer.number)).first else {
             throw LedgerError(.mismatch, "The database gave no time.")
         }
         recordedMicroseconds = try clock.timestamptz("recorded_at")
@@ -212,11 +209,8 @@ struct ManualGrants {
         _ entitlement: String?, deciding decision: ManualDecision, in transaction: Transaction
     ) throws -> [ManualGrant] {
         try transaction.query(
-            Queries.endManualGrants,
-            [
-                .int8(customer.number), .text(entitlement), .timestamptz(microseconds: recordedMicroseconds),
-                .text(decision.actor), .text(decision.reason),
-            ]
+            Queries.endManualGrants, .int8(customer.number), .text(entitlement),
+            .timestamptz(microseconds: recordedMicroseconds), .text(decision.actor), .text(decision.reason)
         ).map(ManualGrant.init(row:))
     }
 
@@ -225,11 +219,8 @@ struct ManualGrants {
         _ entitlement: String, until: Instant?, deciding decision: ManualDecision, in transaction: Transaction
     ) throws -> ManualGrant {
         let rows = try transaction.query(
-            Queries.insertManualGrant,
-            [
-                .int8(customer.number), .text(entitlement), .instant(until),
-                .timestamptz(microseconds: recordedMicroseconds), .text(decision.actor), .text(decision.reason),
-            ])
+            Queries.insertManualGrant, .int8(customer.number), .text(entitlement), .instant(until),
+            .timestamptz(microseconds: recordedMicroseconds), .text(decision.actor), .text(decision.reason))
         guard let row = rows.first else { throw LedgerError(.mismatch, "The grant was not stored.") }
         return try ManualGrant(row: row)
     }

@@ -28,10 +28,10 @@ extension LedgerCustomers {
         guard from != into else { throw LedgerError(.invalid, "A customer cannot be merged into themselves.") }
         let app = try await ledger.apps.app(bundleID)
         return try await ledger.changingPollers(orCustomers: true) { transaction in
-            guard try transaction.query(Queries.findNamedCustomers, [.int4(app.id), .texts([from])]).count > 0 else {
+            guard try transaction.query(Queries.findNamedCustomers, .int4(app.id), .texts([from])).count > 0 else {
                 throw LedgerError(.notFound, "\(bundleID) has no customer \(from).")
             }
-            try transaction.query(Queries.insertCustomers, [.int4s([app.id]), .texts([into])])
+            try transaction.query(Queries.insertCustomers, .int4s([app.id]), .texts([into]))
             var people = try LockedCustomers(named: [from, into], appID: app.id, in: transaction)
             let merge = try people.merge(from, into: into, in: transaction)
             guard !merge.wasMerged else { return merge }
@@ -55,14 +55,11 @@ extension LockedCustomers {
         run.give(from: Set(merged), to: new.customer, named: new.name, because: .merge)
         try run.moveDeliveries(from: Set(merged), to: new.customer, in: transaction)
         let things = try run.writeHandOver(in: transaction)
-        try transaction.query(Queries.mergeUploads, [.int8(old.customer.number), .int8(new.customer.number)])
+        try transaction.query(Queries.mergeUploads, .int8(old.customer.number), .int8(new.customer.number))
         try moveGrants(from: old.customer, to: new.customer, in: transaction)
         try transaction.query(
-            Queries.mergeNames,
-            [
-                .int8s(merged.map(\.number)), .int8(new.customer.number),
-                .timestamptz(microseconds: run.recordedMicroseconds),
-            ])
+            Queries.mergeNames, .int8s(merged.map(\.number)), .int8(new.customer.number),
+            .timestamptz(microseconds: run.recordedMicroseconds))
         try affected.store(in: transaction)
         let all = names.map(\.customer)
         try run.decidePayments(of: all, tying: all, in: transaction)
@@ -92,7 +89,7 @@ extension ManualGrants {
     static let grantsMax: Int32 = 1000
 
     fileprivate func running(in transaction: Transaction) throws -> [ManualGrant] {
-        try transaction.query(Queries.readManualGrants, [.int8s([customer.number]), .int4(Self.grantsMax)])
+        try transaction.query(Queries.readManualGrants, .int8s([customer.number]), .int4(Self.grantsMax))
             .map(ManualGrant.init(row:)).filter(isRunning)
     }
 
@@ -150,9 +147,9 @@ extension LedgerCustomers {
 
 extension LockedCustomers {
     fileprivate mutating func giveBack(to old: Name, from head: Name, in transaction: Transaction) throws -> Int {
-        let leaving = try transaction.query(Queries.readNamesUnder, [.int8(old.customer.number)])
+        let leaving = try transaction.query(Queries.readNamesUnder, .int8(old.customer.number))
             .map { try $0.int8("customer_id") }
-        let merged = try transaction.query(Queries.readMergedContents, [.int8s(leaving), .int8(head.customer.number)])
+        let merged = try transaction.query(Queries.readMergedContents, .int8s(leaving), .int8(head.customer.number))
         let subscribed = Set(try merged.compactMap { try $0.int8IfPresent("subscription_id") })
         let bought = Set(try merged.compactMap { try $0.int8IfPresent("purchase_id") })
         for (key, draft) in run.subscriptions where subscribed.contains(draft.rowID) {
@@ -166,8 +163,8 @@ extension LockedCustomers {
         try run.splitDeliveries(from: staying, to: old.customer, of: leaving, in: transaction)
         // Each turn that follows is of one of the two customers.
         try transaction.query(
-            Queries.splitName,
-            [.int8(old.customer.number), .int8s(leaving), .timestamptz(microseconds: run.recordedMicroseconds)])
+            Queries.splitName, .int8(old.customer.number), .int8s(leaving),
+            .timestamptz(microseconds: run.recordedMicroseconds))
         let things = try run.writeHandOver(in: transaction)
         try affected.store(in: transaction)
         // An order of the name that leaves keeps what the other customer was given of it meanwhile.

@@ -162,7 +162,7 @@ extension LedgerCustomers {
         return try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)
             let found = try transaction.query(
-                Queries.findCustomer, [.text(bundleID.text), .text(customer), .instant(time)])
+                Queries.findCustomer, .text(bundleID.text), .text(customer), .instant(time))
             guard let row = found.first else { throw LedgerError(.notFound, "The app \(bundleID) is gone.") }
             let id = try row.int8IfPresent("customer_id")
             let reading = ReasonsReading(app: app, at: try row.instant("at"), read: read, transaction: transaction)
@@ -188,16 +188,16 @@ private struct ReasonsReading {
     let transaction: Transaction
 
     func sources(of customer: Int64) throws -> [Reasons.Source] {
-        try transaction.query(Queries.readSources, [.int8(customer), .instant(at)]).map(Reasons.Source.init(row:))
+        try transaction.query(Queries.readSources, .int8(customer), .instant(at)).map(Reasons.Source.init(row:))
     }
 
     func receipts(of customer: Int64) throws -> [Reasons.ReceiptStanding] {
-        try transaction.query(Queries.readStandings, [.int8(customer), .int4(Self.thingsMax)])
+        try transaction.query(Queries.readStandings, .int8(customer), .int4(Self.thingsMax))
             .map(Reasons.ReceiptStanding.init(row:))
     }
 
     func subscriptions(of customer: Int64) throws -> [SubscriptionReasons] {
-        let rows = try transaction.query(Queries.readHoldings, [.int8(customer), .int4(Self.thingsMax)])
+        let rows = try transaction.query(Queries.readHoldings, .int8(customer), .int4(Self.thingsMax))
         let loaded = try LoadedSubscriptions(
             rows, of: [app.id: app], recordedMicroseconds: 0, lockingOwners: false, in: transaction)
         let drafts = Dictionary(loaded.drafts.values.map { ($0.rowID, $0) }) { first, _ in first }
@@ -220,7 +220,7 @@ private struct ReasonsReading {
     }
 
     func purchases(of customer: Int64) throws -> [PurchaseReasons] {
-        let rows = try transaction.query(Queries.readBought, [.int8(customer), .int4(Self.thingsMax)])
+        let rows = try transaction.query(Queries.readBought, .int8(customer), .int4(Self.thingsMax))
         let loaded = try LoadedPurchases(rows, recordedMicroseconds: 0, lockingOwners: false, in: transaction)
         let drafts = Dictionary(loaded.drafts.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: [], purchases: drafts.values.map(\.replayed), reading: read, in: transaction)

@@ -98,19 +98,19 @@ extension LedgerSupport {
     package func massExtension(
         of product: String, in environment: StoreEnvironment, of app: App
     ) async throws -> String? {
-        try await query(Queries.findMassExtension, [.int4(app.id), .text(environment.rawValue), .text(product)]).first?
+        try await query(Queries.findMassExtension, .int4(app.id), .text(environment.rawValue), .text(product)).first?
             .text("request_id")
     }
 
     /// Makes the check of the receipt due that asks about a subscription or purchase. Returns whether there is one.
     package func hastenCheck(of id: String, in environment: StoreEnvironment, of app: App) async throws -> Bool {
-        let rows = try await write(Queries.hastenCheck, [.int4(app.id), .text(environment.rawValue), .text(id)])
+        let rows = try await write(Queries.hastenCheck, .int4(app.id), .text(environment.rawValue), .text(id))
         return try rows.first?.int8("receipts") ?? 0 > 0
     }
 
     /// Returns when a notification came, by Apple's id; nil where it did not.
     package func received(_ appleID: String, for app: App) async throws -> Instant? {
-        try await query(Queries.readReceived, [.int4(app.id), .text(appleID)]).first?.instant("received_at")
+        try await query(Queries.readReceived, .int4(app.id), .text(appleID)).first?.instant("received_at")
     }
 
     private static let isUnderWay = LedgerError(
@@ -120,13 +120,10 @@ extension LedgerSupport {
     private func find(
         _ wanted: WantedSupportCall, of app: App, in transaction: Transaction
     ) throws -> (call: SupportCall, isOver: Bool, isRecent: Bool)? {
-        try transaction.query(Queries.lockSupportCalls, [.int4(app.id)])
+        try transaction.query(Queries.lockSupportCalls, .int4(app.id))
         let found = try transaction.query(
-            Queries.findSupportCall,
-            [
-                .int4(app.id), .text(wanted.environment.rawValue), .text(wanted.kind.rawValue),
-                .text(wanted.subject), .jsonb(wanted.request),
-            ])
+            Queries.findSupportCall, .int4(app.id), .text(wanted.environment.rawValue), .text(wanted.kind.rawValue),
+            .text(wanted.subject), .jsonb(wanted.request))
         return try found.first.map { (try SupportCall(row: $0), try $0.bool("is_over"), try $0.bool("is_recent")) }
     }
 
@@ -136,14 +133,11 @@ extension LedgerSupport {
     ) throws -> SupportCall {
         let rows =
             if let known {
-                try transaction.query(Queries.repeatSupportCall, [.text(known.requestID), .jsonb(wanted.request)])
+                try transaction.query(Queries.repeatSupportCall, .text(known.requestID), .jsonb(wanted.request))
             } else {
                 try transaction.query(
-                    Queries.insertSupportCall,
-                    [
-                        .int4(app.id), .text(wanted.environment.rawValue), .text(wanted.kind.rawValue),
-                        .text(wanted.subject), .jsonb(wanted.request),
-                    ])
+                    Queries.insertSupportCall, .int4(app.id), .text(wanted.environment.rawValue),
+                    .text(wanted.kind.rawValue), .text(wanted.subject), .jsonb(wanted.request))
             }
         let call = try Self.one(rows)
         try ledger.audit(
@@ -160,11 +154,8 @@ extension LedgerSupport {
         until: Instant? = nil, in transaction: Transaction
     ) throws -> SupportCall {
         let rows = try transaction.query(
-            Queries.answerSupportCall,
-            [
-                .text(call.requestID), .text(outcome.rawValue), .text(reason),
-                .int4(code.flatMap(Int32.init(exactly:))), .instant(until),
-            ])
+            Queries.answerSupportCall, .text(call.requestID), .text(outcome.rawValue), .text(reason),
+            .int4(code.flatMap(Int32.init(exactly:))), .instant(until))
         return try Self.one(rows)
     }
 

@@ -18,7 +18,7 @@ struct AffectedCustomers {
             return
         }
         let rows = try transaction.query(
-            Queries.lockAffectedCustomers, [.int8s(customers.map(\.number)), .int8s(receipts.map(\.number))])
+            Queries.lockAffectedCustomers, .int8s(customers.map(\.number)), .int8s(receipts.map(\.number)))
         ids = try rows.map { try $0.int8("customer_id") }
         func those(where column: String) throws -> Set<CustomerID> {
             Set(try rows.filter { try $0.bool(column) }.map { CustomerID(number: try $0.int8("customer_id")) })
@@ -35,13 +35,13 @@ struct AffectedCustomers {
     /// Computes and stores what they may use. It comes after every change of the transaction.
     func store(in transaction: Transaction) throws {
         guard !ids.isEmpty else { return }
-        try transaction.query(Queries.storeEntitlements, [.int8s(ids)])
+        try transaction.query(Queries.storeEntitlements, .int8s(ids))
     }
 
     /// Marks what is stored as outdated, and what is not as missing: lookups compute it until a worker stores it.
     func outdate(in transaction: Transaction) throws {
         guard !ids.isEmpty else { return }
-        try transaction.query(Queries.outdateEntitlements, [.int8s(ids)])
+        try transaction.query(Queries.outdateEntitlements, .int8s(ids))
     }
 }
 

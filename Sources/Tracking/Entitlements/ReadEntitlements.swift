@@ -100,10 +100,10 @@ extension LedgerCustomers {
     package func renewEntitlements() async throws -> Bool {
         try await database.transaction { transaction in
             let outdated = try transaction.query(
-                Queries.lockOutdatedEntitlements, [.int4(Int32(Self.renewalsMax))]
+                Queries.lockOutdatedEntitlements, .int4(Int32(Self.renewalsMax))
             ).map { try $0.int8("customer_id") }
             guard !outdated.isEmpty else { return false }
-            try transaction.query(Queries.storeEntitlements, [.int8s(outdated)])
+            try transaction.query(Queries.storeEntitlements, .int8s(outdated))
             return outdated.count == Self.renewalsMax
         }
     }

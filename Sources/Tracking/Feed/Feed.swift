@@ -162,8 +162,7 @@ extension LedgerFeed {
         guard position < head.position else { return FeedPage(events: [], position: position, head: head) }
         let end = min(head.position, position + Self.feedPositionsMax)
         let rows = try await query(
-            Queries.readFeed,
-            [.int8(position), .int8(end), .text(bundleID?.text), .int4(Int32(clamping: limit))])
+            Queries.readFeed, .int8(position), .int8(end), .text(bundleID?.text), .int4(Int32(clamping: limit)))
         let events = try rows.map(FeedEvent.init(row:))
         return FeedPage(events: events, position: events.count < limit ? end : events.last?.position ?? end, head: head)
     }
@@ -178,7 +177,7 @@ extension LedgerFeed {
     package func renew(insteadOf former: String? = nil) async throws -> FeedRenewal? {
         try await database.transaction { transaction in
             try transaction.query(Queries.checkFeedPlace)
-            guard let row = try transaction.query(Queries.renewFeed, [.text(former)]).first else { return nil }
+            guard let row = try transaction.query(Queries.renewFeed, .text(former)).first else { return nil }
             let renewal = try FeedRenewal(row: row)
             try ledger.audit(
                 .feedRenewed, detail: ["from": renewal.former, "to": renewal.feed, "because": "by hand"],

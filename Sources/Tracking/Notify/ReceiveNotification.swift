@@ -161,16 +161,13 @@ extension LedgerIntake {
     package func keep(_ notification: VerifiedNotification, for app: NotifiedApp) async throws -> NotificationEffect {
         try await ledger.changingPollers { transaction in
             let rows = try transaction.query(
-                Queries.storeVerifiedNotification,
-                [
-                    .int4(app.id), .text(notification.kind), .text(notification.subkind), .text(notification.appleID),
-                    .text(notification.environment?.rawValue), .text(notification.originalTransactionID?.text),
-                    .instant(notification.signedAt), .bytea(notification.texts), .bool(notification.holdsFacts),
-                    .text(notification.transactionID?.text), .text(notification.accountToken?.lowercased()),
-                    .float8(waitSeconds), .float8(apartSeconds), .text(notification.period?.productID.text),
-                    .text(notification.period?.webOrderLineItemID?.text), .instant(notification.period?.purchasedAt),
-                    .instant(notification.period?.expiresAt),
-                ])
+                Queries.storeVerifiedNotification, .int4(app.id), .text(notification.kind), .text(notification.subkind),
+                .text(notification.appleID), .text(notification.environment?.rawValue),
+                .text(notification.originalTransactionID?.text), .instant(notification.signedAt),
+                .bytea(notification.texts), .bool(notification.holdsFacts), .text(notification.transactionID?.text),
+                .text(notification.accountToken?.lowercased()), .float8(waitSeconds), .float8(apartSeconds),
+                .text(notification.period?.productID.text), .text(notification.period?.webOrderLineItemID?.text),
+                .instant(notification.period?.purchasedAt), .instant(notification.period?.expiresAt))
             guard let row = rows.first else { return .repeated }
             let effect: NotificationEffect = try row.word("effect")
             let about: [Parameter] = [
@@ -192,7 +189,7 @@ extension LedgerIntake {
             }
             if let token = notification.accountToken {
                 let receipts = try transaction.query(
-                    Queries.findTokenReceipts, [.int4(app.id), .text(token), .int4(Self.tokenReceiptsMax)])
+                    Queries.findTokenReceipts, .int4(app.id), .text(token), .int4(Self.tokenReceiptsMax))
                 let wanted = try receipts.map { (receipt: try $0.int8("receipt_id"), isSandbox: false) }
                 try want(wanted, withFollowUps: false, in: transaction)
             }
@@ -204,7 +201,7 @@ extension LedgerIntake {
     /// Returns whether more may be left.
     package func takeUpUnpolled() async throws -> Bool {
         try await ledger.changingPollers { transaction in
-            let found = try unpolled(in: transaction.query(Queries.findUnpolled, [.int4(Self.takenUpMax)]))
+            let found = try unpolled(in: transaction.query(Queries.findUnpolled, .int4(Self.takenUpMax)))
             try ask(about: found, in: transaction)
             return found.count == Int(Self.takenUpMax)
         }
@@ -216,7 +213,7 @@ extension LedgerIntake {
     package func takeUpOwnerless(atMost receiptsMax: Int32 = 1_000) async throws -> Bool {
         try await ledger.changingPollers { transaction in
             guard let app = try transaction.query(Queries.lockNewServerKey).first?.int4("app_id") else { return false }
-            let rows = try transaction.query(Queries.findUnaskedPurchases, [.int4(app), .int4(Self.takenUpMax)])
+            let rows = try transaction.query(Queries.findUnaskedPurchases, .int4(app), .int4(Self.takenUpMax))
             let found = try unpolled(in: rows)
             try ask(about: found, in: transaction)
             // What waits for an answer has follow-ups at the receipt that polls it, too.
@@ -226,7 +223,7 @@ extension LedgerIntake {
             }
             try want(polling, withFollowUps: true, in: transaction)
             if found.count < Int(Self.takenUpMax) {
-                try transaction.query(Queries.takeUpOwnerless, [.int4(app), .int4(receiptsMax)])
+                try transaction.query(Queries.takeUpOwnerless, .int4(app), .int4(receiptsMax))
             }
             return true
         }
@@ -247,7 +244,7 @@ extension LedgerIntake {
     /// when the key went may bring such a receipt back; the next round gives it up again.
     package func giveUpKeyless() async throws -> Bool {
         try await ledger.changingPollers { transaction in
-            let receipts = try transaction.query(Queries.findKeyless, [.int4(Self.takenUpMax)]).map {
+            let receipts = try transaction.query(Queries.findKeyless, .int4(Self.takenUpMax)).map {
                 ReceiptID(try $0.int8("receipt_id"))
             }
             guard !receipts.isEmpty else { return false }
@@ -257,9 +254,9 @@ extension LedgerIntake {
             try run.planPolling()
             run.releaseUnable()
             let numbers = Parameter.int8s(receipts.map(\.number))
-            try transaction.query(Queries.giveUp, [numbers])
+            try transaction.query(Queries.giveUp, numbers)
             try run.writePolling(refused: receipts, in: transaction)
-            try transaction.query(Queries.unschedule, [numbers])
+            try transaction.query(Queries.unschedule, numbers)
             return receipts.count == Int(Self.takenUpMax)
         }
     }
@@ -280,8 +277,8 @@ extension LedgerIntake {
         try want(wanted, withFollowUps: true, in: transaction)
         let asked = NotificationEffect.asked.rawValue
         try transaction.query(
-            Queries.writeEffects,
-            [.int8s(found.map(\.id)), .texts(found.map { _ in asked }), .bools(found.map { _ in false })])
+            Queries.writeEffects, .int8s(found.map(\.id)), .texts(found.map { _ in asked }),
+            .bools(found.map { _ in false }))
     }
 
     private func want(
@@ -289,11 +286,8 @@ extension LedgerIntake {
     ) throws {
         guard !receipts.isEmpty else { return }
         try transaction.query(
-            Queries.wantReceipts,
-            [
-                .int8s(receipts.map(\.receipt)), .bools(receipts.map(\.isSandbox)), .float8(waitSeconds),
-                .bool(withFollowUps), .float8(apartSeconds),
-            ])
+            Queries.wantReceipts, .int8s(receipts.map(\.receipt)), .bools(receipts.map(\.isSandbox)),
+            .float8(waitSeconds), .bool(withFollowUps), .float8(apartSeconds))
     }
 
     /// The delay between a notification and its check, in seconds: Apple's own servers need a moment to agree.
@@ -310,11 +304,8 @@ extension LedgerIntake {
         _ notification: UnverifiedNotification, for app: NotifiedApp, because effect: NotificationEffect
     ) async throws {
         _ = try await write(
-            Queries.storeUnaskedNotification,
-            [
-                .int4(app.id), .int2(notification.version.rawValue), .text(notification.kind),
-                .text(notification.subkind), .text(notification.environment?.rawValue),
-                .text(notification.originalTransactionID?.text), .text(effect.rawValue), .text(notification.body),
-            ])
+            Queries.storeUnaskedNotification, .int4(app.id), .int2(notification.version.rawValue),
+            .text(notification.kind), .text(notification.subkind), .text(notification.environment?.rawValue),
+            .text(notification.originalTransactionID?.text), .text(effect.rawValue), .text(notification.body))
     }
 }

@@ -112,14 +112,11 @@ extension LedgerIntake {
         _ notification: UnverifiedNotification, for app: NotifiedApp, unverified reason: String? = nil
     ) async throws -> NotificationEffect {
         let rows = try await write(
-            Queries.storeNotification,
-            [
-                .int4(app.id), .int2(notification.version.rawValue), .text(notification.kind),
-                .text(notification.subkind), .text(notification.appleID), .text(notification.environment?.rawValue),
-                .text(notification.originalTransactionID?.text), .text(notification.body),
-                .bool(notification.bundleID.map { $0 != app.bundleID } ?? false), .float8(waitSeconds),
-                .float8(apartSeconds), .text(reason),
-            ])
+            Queries.storeNotification, .int4(app.id), .int2(notification.version.rawValue), .text(notification.kind),
+            .text(notification.subkind), .text(notification.appleID), .text(notification.environment?.rawValue),
+            .text(notification.originalTransactionID?.text), .text(notification.body),
+            .bool(notification.bundleID.map { $0 != app.bundleID } ?? false), .float8(waitSeconds),
+            .float8(apartSeconds), .text(reason))
         return try rows.first?.word("effect") ?? .repeated
     }
 
@@ -127,8 +124,7 @@ extension LedgerIntake {
     @discardableResult
     package func pruneNotifications(olderThanDays days: Int32 = notificationDays) async throws -> Int {
         let rows = try await write(
-            Queries.pruneNotifications,
-            [.int4(days), .int4(Self.notificationsPrunedMax), .int4(Self.notificationIDDays)])
+            Queries.pruneNotifications, .int4(days), .int4(Self.notificationsPrunedMax), .int4(Self.notificationIDDays))
         return Int(try rows.first?.int8("removed") ?? 0)
     }
 }
@@ -190,12 +186,12 @@ extension LedgerApps {
 
     /// Returns the app whose address ends in the token; nil when there is none.
     package func notifiedApp(at token: NotificationToken) async throws -> NotifiedApp? {
-        try await query(Queries.findNotifiedApp, [.bytea(token.digest)]).first.map(NotifiedApp.init(row:))
+        try await query(Queries.findNotifiedApp, .bytea(token.digest)).first.map(NotifiedApp.init(row:))
     }
 
     private func setNotifications(of bundleID: BundleID, digest: [UInt8]?) async throws {
         let rows = try await write(
-            Queries.setNotificationDigest, [.text(bundleID.text), .bytea(digest)], audited: .appChanged, app: bundleID,
+            Queries.setNotificationDigest, .text(bundleID.text), .bytea(digest), audited: .appChanged, app: bundleID,
             detail: ["notifications": digest == nil ? "off" : "on"])
         if rows.isEmpty { _ = try await app(bundleID) }
     }

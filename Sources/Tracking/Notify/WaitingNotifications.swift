@@ -227,11 +227,8 @@ extension SettlementRun {
             .filter { $0.effect != nil || $0.notification.takesPrice && !$0.notification.isPriceTaken }
         guard !news.isEmpty else { return }
         try transaction.query(
-            Queries.writeEffects,
-            [
-                .int8s(news.map(\.notification.id)), .texts(news.map(\.effect?.rawValue)),
-                .bools(news.map(\.notification.takesPrice)),
-            ])
+            Queries.writeEffects, .int8s(news.map(\.notification.id)), .texts(news.map(\.effect?.rawValue)),
+            .bools(news.map(\.notification.takesPrice)))
     }
 }
 

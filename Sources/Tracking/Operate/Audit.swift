@@ -86,12 +86,10 @@ extension SubscriptionLedger {
         guard let actor else { return }
         let whole = detail.merging(decided?.detail ?? [:]) { own, _ in own }
         try transaction.query(
-            Queries.insertAudit,
-            [
-                .int4(actor.key), .text(actor.user), .text(action.rawValue), .text(bundleID?.text), .text(customer),
-                .int8(receipt?.number), .jsonb(JSONValue.object(whole.mapValues(JSONValue.string)).rendered()),
-                .int8s(decided?.about.map(\.number) ?? []),
-            ])
+            Queries.insertAudit, .int4(actor.key), .text(actor.user), .text(action.rawValue), .text(bundleID?.text),
+            .text(customer), .int8(receipt?.number),
+            .jsonb(JSONValue.object(whole.mapValues(JSONValue.string)).rendered()),
+            .int8s(decided?.about.map(\.number) ?? []))
     }
 
     /// Records an action in a transaction of its own, for an action that consists of several writes.
@@ -104,6 +102,15 @@ extension SubscriptionLedger {
             try audit(action, app: bundleID, customer: customer, receipt: receipt, detail: detail, in: transaction)
         }
     }
+}
+
+extension LedgerFacet {
+    func write(
+        _ file: SQLFile, _ parameters: Parameter..., audited action: AuditedAction, app bundleID: BundleID? = nil,
+        detail: [String: String] = [:]
+    ) async throws -> [Row] {
+        try await write(file, parameters, audited: action, app: bundleID, detail: detail)
+    }
 
     /// Runs one writing statement and records the actor if the statement returned a row.
     func write(
@@ -112,7 +119,7 @@ extension SubscriptionLedger {
     ) async throws -> [Row] {
         try await database.transaction { transaction in
             let rows = try transaction.query(file, parameters)
-            if !rows.isEmpty { try audit(action, app: bundleID, detail: detail, in: transaction) }
+            if !rows.isEmpty { try ledger.audit(action, app: bundleID, detail: detail, in: transaction) }
             return rows
         }
     }
@@ -134,16 +141,14 @@ extension LedgerAdmin {
     package func openSession(of key: APIKey) async throws -> String {
         let secret = (0..<32).map { _ in UInt8.random(in: 0...255) }.hexadecimal
         _ = try await ledger.acting(as: .key(key.id)).write(
-            Queries.openSession,
-            [.bytea(secret.sha256), .int4(key.id), .float8(Self.sessionSeconds)],
-            audited: .signedIn)
+            Queries.openSession, .bytea(secret.sha256), .int4(key.id), .float8(Self.sessionSeconds), audited: .signedIn)
         return secret
     }
 
     /// Returns the running session with this secret; nil when the session ended or its key was revoked.
     package func session(withSecret secret: String) async throws -> AdminSession? {
         // Read from the primary: a standby may not have a session that was opened a moment ago.
-        let rows = try await query(Queries.findSession, [.bytea(secret.sha256)])
+        let rows = try await query(Queries.findSession, .bytea(secret.sha256))
         return try rows.first.map { row in
             AdminSession(keyID: try row.int4("key_id"), formToken: "form of \(secret)".sha256.hexadecimal)
         }
@@ -152,6 +157,6 @@ extension LedgerAdmin {
     /// Ends a session of a key immediately.
     package func closeSession(withSecret secret: String, of keyID: Int32) async throws {
         _ = try await ledger.acting(as: .key(keyID)).write(
-            Queries.closeSession, [.bytea(secret.sha256)], audited: .signedOut)
+            Queries.closeSession, .bytea(secret.sha256), audited: .signedOut)
     }
 }

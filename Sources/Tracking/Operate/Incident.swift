@@ -66,14 +66,14 @@ extension LedgerOperations {
         let window = Parameter.float8(CanaryLimits.windowSeconds)
         let limits = [window, .int4(CanaryLimits.receiptsMin), .int4(CanaryLimits.sharePercent)]
         try await alone { transaction in
-            try transaction.query(Queries.forgetRefusals, [window])
+            try transaction.query(Queries.forgetRefusals, window)
             try transaction.query(Queries.openIncidents, limits)
-            try transaction.query(Queries.closeClockIncidents, [window])
+            try transaction.query(Queries.closeClockIncidents, window)
             return try transaction.query(Queries.closeIncidents, limits).count
         }
         let apps = try await appsByID()
         try await repeatedly { most, transaction in
-            let receipts = try transaction.query(Queries.takeRefusalsBack, [most]).map { try $0.int8("receipt_id") }
+            let receipts = try transaction.query(Queries.takeRefusalsBack, most).map { try $0.int8("receipt_id") }
             try coverAgain(through: receipts, apps: apps, in: transaction)
             return receipts.count
         }
@@ -86,7 +86,7 @@ extension LedgerOperations {
     /// Lets receipts whose refusals were taken back poll what they hold where no able receipt polls it.
     private func coverAgain(through receipts: [Int64], apps: [Int32: App], in transaction: Transaction) throws {
         guard !receipts.isEmpty else { return }
-        let uncovered = try transaction.query(Queries.findUncovered, [.int8s(receipts)])
+        let uncovered = try transaction.query(Queries.findUncovered, .int8s(receipts))
         guard !uncovered.isEmpty else { return }
         let question = FoundPollers.Question(
             subscriptions: try uncovered.compactMap { try $0.int8IfPresent("subscription_id") },
@@ -117,7 +117,7 @@ extension SettlementRun {
     static func incidents(among batch: [Settlement], in transaction: Transaction) throws -> Set<Int32> {
         let apps = Set(batch.filter(\.isRefusedByApple).map(\.claim.app.id))
         guard !apps.isEmpty else { return [] }
-        let rows = try transaction.query(Queries.readIncidents, [.int4s(apps.sorted())])
+        let rows = try transaction.query(Queries.readIncidents, .int4s(apps.sorted()))
         return try Set(rows.map { try $0.int4("app_id") })
     }
 
@@ -133,15 +133,11 @@ extension SettlementRun {
         guard !refused.isEmpty else { return }
         let before = refused.map { receipts[$0.settlement.claim.receiptID] }
         try transaction.query(
-            Queries.insertRefusals,
-            [
-                .int8s(refused.map(\.settlement.claim.receiptID.number)),
-                .int4s(refused.map(\.settlement.claim.app.id)), .timestamptz(microseconds: recordedMicroseconds),
-                .bools(before.map { $0?.verifiedAt != nil }), .bools(refused.map { !$0.isForgiven }),
-                .int2s(before.map { Int16(clamping: $0?.rejections ?? 0) }),
-                .texts(refused.map(\.settlement.finding.reason)),
-                .bools(refused.map { isCanary($0.settlement.claim) }),
-            ])
+            Queries.insertRefusals, .int8s(refused.map(\.settlement.claim.receiptID.number)),
+            .int4s(refused.map(\.settlement.claim.app.id)), .timestamptz(microseconds: recordedMicroseconds),
+            .bools(before.map { $0?.verifiedAt != nil }), .bools(refused.map { !$0.isForgiven }),
+            .int2s(before.map { Int16(clamping: $0?.rejections ?? 0) }),
+            .texts(refused.map(\.settlement.finding.reason)), .bools(refused.map { isCanary($0.settlement.claim) }))
     }
 
     /// Returns whether a refused receipt says something about Apple rather than about itself; equal answers verify it too.
@@ -161,11 +157,8 @@ extension SettlementRun {
             .sorted { $0.key < $1.key }
         guard !wrong.isEmpty else { return }
         try transaction.query(
-            Queries.openClockIncidents,
-            [
-                .int4s(wrong.map(\.key)), .int8s(wrong.map { Int64($0.value.count) }),
-                .texts(wrong.map { $0.value.last?.finding.reason }), .timestamptz(microseconds: recordedMicroseconds),
-            ])
+            Queries.openClockIncidents, .int4s(wrong.map(\.key)), .int8s(wrong.map { Int64($0.value.count) }),
+            .texts(wrong.map { $0.value.last?.finding.reason }), .timestamptz(microseconds: recordedMicroseconds))
     }
 
     /// Returns the number of once-verified receipts of each app that Apple verified again.

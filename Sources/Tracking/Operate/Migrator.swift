@@ -40,7 +40,7 @@ extension LedgerOperations {
             var applied: [String] = []
             for migration in Migrations.all.dropFirst(known.count) {
                 try transaction.script(migration.text)
-                try transaction.query(Queries.recordMigration, [.text(migration.name), .bytea(migration.text.sha256)])
+                try transaction.query(Queries.recordMigration, .text(migration.name), .bytea(migration.text.sha256))
                 applied.append(migration.name)
             }
             return (applied, known.count + applied.count)

@@ -146,17 +146,17 @@ package struct LedgerStatus: Sendable {
 extension LedgerOperations {
     /// Returns the state of the whole ledger now.
     package func status() async throws -> LedgerStatus {
-        let lanes = try await query(Queries.status, [.int8(LedgerStatus.laneReceiptsCounted)])
+        let lanes = try await query(Queries.status, .int8(LedgerStatus.laneReceiptsCounted))
             .map(LedgerStatus.LaneStatus.init(row:))
         let provisional = try await query(
-            Queries.statusProvisional, [.int4(Int32(clamping: ProvisionalCount.countedMax))]
+            Queries.statusProvisional, .int4(Int32(clamping: ProvisionalCount.countedMax))
         ).first
         let apps = try await ledger.apps.all()
         let pauses = apps.flatMap { app in app.pauses.map { (app.bundleID, $0) } }
         let heldSecrets = apps.flatMap { app in app.heldSecrets.map { (app.bundleID, $0) } }
         let slowed = apps.filter { $0.callsPerSecondNow != $0.callsPerSecond }
         let incidents = try await query(Queries.statusIncidents).map(Incident.init(row:))
-        guard let row = try await query(Queries.statusTotals, [.int8(LedgerStatus.totalsCounted)]).first else {
+        guard let row = try await query(Queries.statusTotals, .int8(LedgerStatus.totalsCounted)).first else {
             throw LedgerError(.mismatch, "The ledger gave no totals; run `perennial migrate`.")
         }
         return LedgerStatus(
@@ -171,17 +171,17 @@ extension LedgerOperations {
             isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, heldSecrets: heldSecrets,
             doubtfulSecrets: apps.flatMap { app in app.secretDoubts.map { (app.bundleID, $0) } },
-            refusedBundles: try await query(Queries.statusRefusedBundles, [.int4(LedgerStatus.bundlesMax)]).map { row in
+            refusedBundles: try await query(Queries.statusRefusedBundles, .int4(LedgerStatus.bundlesMax)).map { row in
                 LedgerStatus.RefusedBundle(
                     bundleID: try row.id("bundle_id"), named: try row.id("named"), receipts: try row.int8("receipts"),
                     lastAt: try row.instant("last_at"), isOnly: try row.bool("is_only"))
             },
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
-            productsWithoutKind: try await query(Queries.statusProducts, [.int4(LedgerStatus.productsMax)]).map { row in
+            productsWithoutKind: try await query(Queries.statusProducts, .int4(LedgerStatus.productsMax)).map { row in
                 LedgerStatus.ProductWithoutKind(
                     bundleID: try row.id("bundle_id"), id: try row.id("product_id"), isNamed: try row.bool("is_named"))
             },
-            hiddenTerms: try await query(Queries.statusHiddenTerms, [.int4(LedgerStatus.periodsLookedAt)]).map { row in
+            hiddenTerms: try await query(Queries.statusHiddenTerms, .int4(LedgerStatus.periodsLookedAt)).map { row in
                 LedgerStatus.HiddenTerms(bundleID: try row.id("bundle_id"), periods: try row.int8("periods"))
             },
             unreadClaims: try await ledger.intake.unreadClaims(),

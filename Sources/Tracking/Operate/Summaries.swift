@@ -32,7 +32,7 @@ extension LedgerOperations {
         return try await database.transaction { transaction in
             guard try transaction.query(Queries.lockSummaries).first?.bool("locked") == true else { return nil }
             let found = try transaction.query(
-                Queries.findUnsummarised, [.int4(Int32(Self.summaryEventsMax)), .int4(roundMax), .int4(writtenMax)])
+                Queries.findUnsummarised, .int4(Int32(Self.summaryEventsMax)), .int4(roundMax), .int4(writtenMax))
             guard let row = found.first else { return nil }
             let subscriptions = try row.int8s("subscriptions")
             if !subscriptions.isEmpty {
@@ -44,11 +44,8 @@ extension LedgerOperations {
                 for step in steps { try transaction.query(step, [.int8s(subscriptions)]) }
             }
             try transaction.query(
-                Queries.moveSummaries,
-                [
-                    .int8(try row.int8("position")), .int8(try row.int8("round_at")), .int8(try row.int8("rounds")),
-                    .text(try row.text("price_mark")),
-                ])
+                Queries.moveSummaries, .int8(try row.int8("position")), .int8(try row.int8("round_at")),
+                .int8(try row.int8("rounds")), .text(try row.text("price_mark")))
             return SummaryStep(
                 subscriptions: subscriptions.count,
                 isBehind: try row.int8("rounds") == 0 || row.bool("is_behind"))

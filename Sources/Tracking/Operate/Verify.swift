@@ -50,7 +50,7 @@ extension LedgerOperations {
 
     /// Returns the paid orders that have no delivery yet, because workers go through what a catalog released.
     package func ordersAwaitingRelease() async throws -> [OrdersAwaitingRelease] {
-        try await query(Queries.countAwaitingRelease, [.int4(OrdersAwaitingRelease.ordersMax)]).map { row in
+        try await query(Queries.countAwaitingRelease, .int4(OrdersAwaitingRelease.ordersMax)).map { row in
             OrdersAwaitingRelease(
                 bundleID: try row.id("bundle_id"), productID: try row.id("product_id"),
                 orders: Int(try row.int8("orders")))
@@ -105,7 +105,7 @@ extension LedgerOperations {
     ) async throws -> [Violation] {
         try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)
-            try transaction.query(Queries.verifyLimit, [.int4(examination.lookMillisecondsMax)])
+            try transaction.query(Queries.verifyLimit, .int4(examination.lookMillisecondsMax))
             return try examination.look(slice, terms, apps, transaction)
         }
     }
@@ -211,18 +211,15 @@ extension LedgerOperations {
 
     /// Records that a worker goes on with its turn, or has finished it; returns false when it lost the turn.
     package func move(_ turn: VerifyTurn, of worker: WorkerID, isOver: Bool = false) async throws -> Bool {
-        try await !write(Queries.moveVerifyTurn, [.text(turn.rawValue), .int4(worker.number), .bool(isOver)]).isEmpty
+        try await !write(Queries.moveVerifyTurn, .text(turn.rawValue), .int4(worker.number), .bool(isOver)).isEmpty
     }
 
     /// Stores the violations and repairs of each verified invariant.
     package func writeInvariants(_ found: [Invariant: (violations: Int, repaired: Int)]) async throws {
         let rows = found.sorted { $0.key.rawValue < $1.key.rawValue }
         _ = try await write(
-            Queries.writeInvariants,
-            [
-                .texts(rows.map(\.key.rawValue)), .int8s(rows.map { Int64($0.value.violations) }),
-                .int8s(rows.map { Int64($0.value.repaired) }),
-            ])
+            Queries.writeInvariants, .texts(rows.map(\.key.rawValue)), .int8s(rows.map { Int64($0.value.violations) }),
+            .int8s(rows.map { Int64($0.value.repaired) }))
     }
 
     /// Returns the last result for each invariant, by name.
@@ -325,9 +322,9 @@ extension LedgerOperations {
             guard let polling = run.reviewed else { return nil }
             if let poller = polling.poller {
                 try transaction.query(
-                    Queries.restoreLink,
-                    [.int8(poller.number), .int8(question.subscriptions.first), .int8(question.purchases.first)])
-                try transaction.query(Queries.restoreFollowUps, [.int8(poller.number)])
+                    Queries.restoreLink, .int8(poller.number), .int8(question.subscriptions.first),
+                    .int8(question.purchases.first))
+                try transaction.query(Queries.restoreFollowUps, .int8(poller.number))
             }
             let repair = CoverageRepair(
                 previous: polling.storedPoller, receiptID: polling.poller, nextCheckAt: polling.nextCheckAt)

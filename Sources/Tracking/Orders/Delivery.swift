@@ -107,7 +107,7 @@ extension LedgerDeliveries {
 
     /// Returns a delivery of any app, and the app; nil where there is none.
     package func read(_ id: Int64) async throws -> (delivery: Delivery, bundleID: BundleID)? {
-        try await query(Queries.readDelivery, [.int8(id)]).first.map { row in
+        try await query(Queries.readDelivery, .int8(id)).first.map { row in
             (try Delivery(row: row), BundleID(try row.text("bundle_id")))
         }
     }
@@ -118,7 +118,7 @@ extension LedgerDeliveries {
             try await ledger.retryingCollisions {
                 try await database.transaction { transaction in
                     guard try transaction.query(Queries.lockQueue).first?.bool("is_behind") == true else { return }
-                    try transaction.query(Queries.placeDeliveries, [.int4(Self.placedMax)])
+                    try transaction.query(Queries.placeDeliveries, .int4(Self.placedMax))
                 }
             }
         }
@@ -151,8 +151,8 @@ extension LedgerDeliveries {
         of bundleID: BundleID? = nil, in environment: StoreEnvironment = .production, forMoreThan seconds: Double = 0
     ) async throws -> [DueDeliveries] {
         try await query(
-            Queries.countDueDeliveries,
-            [.text(bundleID?.text), .text(environment.rawValue), .float8(seconds), .int4(DueDeliveries.countedMax)]
+            Queries.countDueDeliveries, .text(bundleID?.text), .text(environment.rawValue), .float8(seconds),
+            .int4(DueDeliveries.countedMax)
         ).map { row in
             DueDeliveries(
                 bundleID: try row.id("bundle_id"), deliveries: try row.int8("deliveries"),
@@ -171,16 +171,16 @@ extension LedgerDeliveries {
             let (app, product) = (Parameter.int4(try row.int4("app_id")), try row.text("product_id"))
             let limit = Parameter.int4(Self.releasedMax)
             let purchases = try row.int8IfPresent("after_purchase").map { after in
-                try transaction.query(Queries.shareReleasedPurchases, [app, .text(product), .int8(after), limit])
+                try transaction.query(Queries.shareReleasedPurchases, app, .text(product), .int8(after), limit)
                     .map { try $0.int8("purchase_id") }
             }
             let subscriptions = try row.int8IfPresent("after_subscription").map { after in
-                try transaction.query(Queries.shareReleasedSubscriptions, [app, .int8(after), limit])
+                try transaction.query(Queries.shareReleasedSubscriptions, app, .int8(after), limit)
                     .map { try $0.int8("subscription_id") }
             }
-            try transaction.query(Queries.storeTurns, [.int8s(purchases ?? []), .int8s(subscriptions ?? [])])
+            try transaction.query(Queries.storeTurns, .int8s(purchases ?? []), .int8s(subscriptions ?? []))
             try transaction.query(
-                Queries.advanceRelease, [app, .text(product), .int8(purchases?.max()), .int8(subscriptions?.max())])
+                Queries.advanceRelease, app, .text(product), .int8(purchases?.max()), .int8(subscriptions?.max()))
             return true
         }
     }

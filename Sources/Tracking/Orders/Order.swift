@@ -42,7 +42,7 @@ extension LedgerOrders {
     /// Returns an order of an app, and of a customer by any name if given; throws `notFound` for an unknown app.
     package func read(_ id: String, of bundleID: BundleID, orderedBy customer: String? = nil) async throws -> Order? {
         if let id = Self.canonical(id) {
-            let rows = try await query(Queries.readOrder, [.text(bundleID.text), .text(id), .text(customer)])
+            let rows = try await query(Queries.readOrder, .text(bundleID.text), .text(id), .text(customer))
             if let row = rows.first { return try Order(row: row) }
         }
         _ = try await ledger.apps.app(bundleID)
@@ -52,7 +52,7 @@ extension LedgerOrders {
     /// Returns the app and the customer of an order that was proved; nil where there is no such order.
     package func party(to id: String) async throws -> (app: BundleID, customer: String)? {
         guard let id = Self.canonical(id) else { return nil }
-        return try await query(Queries.findOrder, [.text(id)]).first.map { row in
+        return try await query(Queries.findOrder, .text(id)).first.map { row in
             (app: try row.id("bundle_id"), customer: try row.text("customer"))
         }
     }
@@ -67,8 +67,8 @@ extension LedgerOrders {
             throw LedgerError(.invalid, "after is the id of the last order that was read.")
         }
         return try await query(
-            Queries.readCustomerOrders,
-            [.int4(app.id), .text(customer), .text(state?.rawValue), .text(after), .int4(Int32(clamping: limit))]
+            Queries.readCustomerOrders, .int4(app.id), .text(customer), .text(state?.rawValue), .text(after),
+            .int4(Int32(clamping: limit))
         ).map(Order.init(row:))
     }
 
@@ -78,7 +78,7 @@ extension LedgerOrders {
         let app = try await ledger.apps.app(bundleID)
         if let id = Self.canonical(id) {
             _ = try await write(
-                Queries.cancelOrder, [.int4(app.id), .text(id)], audited: .orderCancelled, app: bundleID,
+                Queries.cancelOrder, .int4(app.id), .text(id), audited: .orderCancelled, app: bundleID,
                 detail: ["order_id": id])
         }
         guard let order = try await read(id, of: bundleID) else {
@@ -135,7 +135,7 @@ struct OrderCustomers: Sendable {
     private init(_ tokens: Set<Token>, in transaction: Transaction) throws {
         guard !tokens.isEmpty else { return }
         let rows = try transaction.query(
-            Queries.findOrderCustomers, [.int4s(tokens.map(\.appID)), .texts(tokens.map(\.text))])
+            Queries.findOrderCustomers, .int4s(tokens.map(\.appID)), .texts(tokens.map(\.text)))
         for row in rows {
             let token = Token(appID: try row.int4("app_id"), text: try row.text("token"))
             if try row.bool("is_erased") {
@@ -212,9 +212,9 @@ extension LedgerOrders {
     /// Expires open orders whose time is over, and forgets old Idempotency-Keys; returns whether more may be left.
     @discardableResult
     package func expire() async throws -> Bool {
-        let expired = try await write(Queries.expireOrders, [.int4(Self.expiredMax)])
-        _ = try await write(Queries.forgetOrderRequests, [.int4(Self.expiredMax)])
-        _ = try await write(Queries.forgetGrantRequests, [.int4(Self.expiredMax)])
+        let expired = try await write(Queries.expireOrders, .int4(Self.expiredMax))
+        _ = try await write(Queries.forgetOrderRequests, .int4(Self.expiredMax))
+        _ = try await write(Queries.forgetGrantRequests, .int4(Self.expiredMax))
         return expired.count == Int(Self.expiredMax)
     }
 }

@@ -63,7 +63,7 @@ extension LedgerOrders {
         guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Proofs need PERENNIAL_MASTER_KEY.") }
         let isID = Self.canonical(proof.orderID) != nil
         let id = isID ? proof.orderID : UUID().uuidString
-        let row = try await query(Queries.readOrderKey, [.text(id)]).first
+        let row = try await query(Queries.readOrderKey, .text(id)).first
         let key = try row.map { try seal.open(try $0.bytea("sealed_key"), for: Self.keyOwner(id)) }
         return proof.isMade(with: key ?? Self.noKey) && key != nil && isID
     }
@@ -83,7 +83,7 @@ extension LedgerOrders {
         guard try await accepts(OrderProof(of: id, state: state, stateCode: code, code: proof)) else { return nil }
         let waits = Self.waitsDeferred.milliseconds / Int64(ledger.speedup)
         let row = try await write(
-            Queries.reportOrder, [.text(Self.canonical(id)), .text(state.rawValue), .text(code), .int8(waits)]
+            Queries.reportOrder, .text(Self.canonical(id)), .text(state.rawValue), .text(code), .int8(waits)
         ).first
         return try row?.word("state")
     }
@@ -167,7 +167,7 @@ struct OrderReceipts: Sendable {
         of batch: [Settlement], provable: ProvablePurchases, purchases: [Row], subscriptions: [Row],
         in transaction: Transaction
     ) throws {
-        let rows = try transaction.query(Queries.readOrderReceipts, [.int8s(batch.map(\.claim.receiptID.number))])
+        let rows = try transaction.query(Queries.readOrderReceipts, .int8s(batch.map(\.claim.receiptID.number)))
         for row in rows { sent[ReceiptID(try row.int8("receipt_id")), default: []].append(try Sent(row: row)) }
         func mayClaim(_ one: Sent) -> Bool { one.isPayable && (one.isProved || !provable.purchases.isEmpty) }
         let claiming = provable.receipts.union(sent.filter { $0.value.contains(where: mayClaim) }.keys.map(\.number))
@@ -175,7 +175,7 @@ struct OrderReceipts: Sendable {
         self.provable = provable
         // Two settlements with proofs of one customer claim one after the other, so that an order never claims twice.
         let claimers = Set(sent.values.joined().filter(mayClaim).map(\.customer) + provable.customers.values)
-        try transaction.query(Queries.lockClaimers, [.int8s(Set(claimers.map(\.customer.number)).sorted())])
+        try transaction.query(Queries.lockClaimers, .int8s(Set(claimers.map(\.customer.number)).sorted()))
         let things: [Parameter] = [
             .int8s(try purchases.map { try $0.int8("purchase_id") }),
             .int8s(try subscriptions.map { try $0.int8("subscription_id") }),
@@ -187,7 +187,7 @@ struct OrderReceipts: Sendable {
         unclaimablePurchases = Set(try unclaimable.compactMap { try $0.int8IfPresent("purchase_id") })
         unclaimableSubscriptions = Set(try unclaimable.compactMap { try $0.int8IfPresent("subscription_id") })
         duplicates = Set(try found.filter { try $0.bool("is_duplicate") }.map { try $0.int8("purchase_id") })
-        let payable = try transaction.query(Queries.findPayable, [.int8s(claiming.sorted())])
+        let payable = try transaction.query(Queries.findPayable, .int8s(claiming.sorted()))
         pool = try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction)
     }
 

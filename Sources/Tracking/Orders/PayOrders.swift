@@ -13,11 +13,8 @@ extension SettlementRun {
         }
         guard !owners.isEmpty else { return false }
         let rows = try transaction.query(
-            Queries.mayBePaying,
-            [
-                .int8s(Set(owners).sorted()), .int8s(bought.map(\.rowID).sorted()),
-                .int8s(subscribed.map(\.rowID).sorted()),
-            ])
+            Queries.mayBePaying, .int8s(Set(owners).sorted()), .int8s(bought.map(\.rowID).sorted()),
+            .int8s(subscribed.map(\.rowID).sorted()))
         return try rows.first?.bool("is_open") == true
     }
 
@@ -42,20 +39,20 @@ extension SettlementRun {
     func decidePayments(
         of names: [CustomerID] = [], tying: [CustomerID] = [], in transaction: Transaction
     ) throws {
-        let payers = try transaction.query(Queries.readPayers, [.int8s(names.map(\.number))])
+        let payers = try transaction.query(Queries.readPayers, .int8s(names.map(\.number)))
         let bought = try payers.compactMap { try $0.int8IfPresent("purchase_id") }
         let subscribed = try payers.compactMap { try $0.int8IfPresent("subscription_id") }
         try decidePayments(
             bought: Set(purchases.values.map(\.rowID) + bought),
             subscribed: Set(subscriptions.values.map(\.rowID) + subscribed), sent: [], in: transaction)
-        if !tying.isEmpty { try transaction.query(Queries.tieOrdersOf, [.int8s(tying.map(\.number))]) }
+        if !tying.isEmpty { try transaction.query(Queries.tieOrdersOf, .int8s(tying.map(\.number))) }
     }
 
     private func decidePayments(
         bought: Set<Int64>, subscribed: Set<Int64>, sent: [Int64], in transaction: Transaction
     ) throws {
         let payable = try transaction.query(
-            Queries.lockPayable, [.int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(sent)])
+            Queries.lockPayable, .int8s(bought.sorted()), .int8s(subscribed.sorted()), .int8s(sent))
         let pool = try PaymentPool(of: payable.map { try $0.text("order_id") }.sorted(), in: transaction)
         try pool.decide(at: recordedMicroseconds, in: transaction)
     }
@@ -65,7 +62,7 @@ extension SettlementRun {
         let settled = batch.filter { $0.evidence != nil }.map(\.claim.receiptID)
         let sent = orderReceipts.all.filter(settled.contains)
         guard !sent.isEmpty else { return }
-        try transaction.query(Queries.settleOrderReceipts, [.int8s(sent.map(\.number))])
+        try transaction.query(Queries.settleOrderReceipts, .int8s(sent.map(\.number)))
     }
 }
 
@@ -94,9 +91,9 @@ struct PaymentPool: Sendable {
 
     init(of ids: [String], in transaction: Transaction) throws {
         guard !ids.isEmpty else { return }
-        let rows = try transaction.query(Queries.readPayableOrders, [.texts(ids)])
+        let rows = try transaction.query(Queries.readPayableOrders, .texts(ids))
         let late = Parameter.int8(Payment.orderedLate.milliseconds)
-        let paying = try transaction.query(Queries.readPaying, [.texts(ids), late])
+        let paying = try transaction.query(Queries.readPaying, .texts(ids), late)
         var payers: [PayingTransaction.Bought: PayingTransaction] = [:]
         var (spent, takenBack): (Set<PayingTransaction.Bought>, Set<PayingTransaction.Bought>) = ([], [])
         for row in paying {
@@ -141,7 +138,7 @@ extension PaymentPool {
         try write(payments, at: instant, in: transaction)
         let paid = Set(payments.map(\.orderID))
         let unpaid = orders.map(\.id).filter { !paid.contains($0) && !revoked.contains($0) }
-        try transaction.query(Queries.ownOrdered, [.texts(unpaid), instant])
+        try transaction.query(Queries.ownOrdered, .texts(unpaid), instant)
     }
 
     /// Writes the payments that are new or have another cause, removes those that are no more, and ties what they give.
@@ -157,33 +154,27 @@ extension PaymentPool {
         }
         guard !payments.isEmpty || !ended.isEmpty || !kept.isEmpty else { return }
         if !ended.isEmpty {
-            try transaction.query(Queries.unpayOrders, [.texts(ended.keys.sorted()), instant])
+            try transaction.query(Queries.unpayOrders, .texts(ended.keys.sorted()), instant)
         }
         if !made.isEmpty { try pay(made, at: instant, in: transaction) }
         // A program of before paid orders without giving what was skipped, or tying what was delivered.
         let paying = now.merging(kept) { new, _ in new }
-        if !paying.isEmpty { try transaction.query(Queries.giveSkipped, [.texts(paying.keys.sorted())]) }
+        if !paying.isEmpty { try transaction.query(Queries.giveSkipped, .texts(paying.keys.sorted())) }
         let tied = Set(paying.values).union(ended.values)
         let periods = tied.map(\.rows).filter { $0.purchase == nil }
         try transaction.query(
-            Queries.tieDeliveries,
-            [
-                .int8s(tied.compactMap(\.rows.purchase).sorted()), .int8s(periods.map(\.subscription)),
-                .int8s(periods.map(\.period)),
-            ])
+            Queries.tieDeliveries, .int8s(tied.compactMap(\.rows.purchase).sorted()),
+            .int8s(periods.map(\.subscription)), .int8s(periods.map(\.period)))
     }
 
     private func pay(_ made: [Payment], at instant: Parameter, in transaction: Transaction) throws {
         let facts = Dictionary(transactions.map { ($0.bought, $0) }) { first, _ in first }
         try transaction.query(
-            Queries.payOrders,
-            [
-                .texts(made.map(\.orderID)), .texts(made.map(\.cause.rawValue)),
-                .texts(made.map { facts[$0.bought]?.environment.rawValue }),
-                .texts(made.map { transactionIDs[$0.bought]?.first?.text }),
-                .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.rows.purchase)),
-                .int8s(made.map(\.bought.rows.subscription)), .int8s(made.map(\.bought.rows.period)), instant,
-            ])
+            Queries.payOrders, .texts(made.map(\.orderID)), .texts(made.map(\.cause.rawValue)),
+            .texts(made.map { facts[$0.bought]?.environment.rawValue }),
+            .texts(made.map { transactionIDs[$0.bought]?.first?.text }),
+            .instants(made.map { facts[$0.bought]?.purchasedAt }), .int8s(made.map(\.bought.rows.purchase)),
+            .int8s(made.map(\.bought.rows.subscription)), .int8s(made.map(\.bought.rows.period)), instant)
     }
 }
 

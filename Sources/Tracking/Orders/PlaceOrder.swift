@@ -122,7 +122,7 @@ extension LedgerOrders {
         return try await ledger.changingPollers { transaction in
             try Self.decidePayments(of: placed.map(\.id), in: transaction)
             let rows = try transaction.query(
-                Queries.rememberPlaced, [.texts(placed.map(\.id)), .texts(placed.map(\.requestKey))])
+                Queries.rememberPlaced, .texts(placed.map(\.id)), .texts(placed.map(\.requestKey)))
             return Dictionary(try rows.map { (try $0.text("order_id"), try $0.word("state")) }) { first, _ in first }
         }
     }
@@ -130,8 +130,8 @@ extension LedgerOrders {
     /// Decides anew what pays placed orders and those beside them.
     static func decidePayments(of placed: [String], in transaction: Transaction) throws {
         guard !placed.isEmpty else { return }
-        try transaction.query(Queries.lockBuyersOf, [.texts(placed)])
-        let payable = try transaction.query(Queries.lockPayableWith, [.texts(placed), late])
+        try transaction.query(Queries.lockBuyersOf, .texts(placed))
+        let payable = try transaction.query(Queries.lockPayableWith, .texts(placed), late)
         guard !payable.isEmpty, let clock = try transaction.query(Queries.readClock).first else { return }
         let pool = try PaymentPool(of: payable.map { try $0.text("order_id") }, in: transaction)
         try pool.decide(at: clock.timestamptz("recorded_at"), in: transaction)

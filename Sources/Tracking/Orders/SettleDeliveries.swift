@@ -45,7 +45,7 @@ extension LedgerDeliveries {
     ) async throws -> [Int64: AcknowledgedDelivery] {
         let name = actorName
         let rows = try await ledger.retryingCollisions {
-            try await write(Queries.acknowledgeUnchanged, [.text(bundleID.text), .int8s(ids.sorted()), .text(name)])
+            try await write(Queries.acknowledgeUnchanged, .text(bundleID.text), .int8s(ids.sorted()), .text(name))
         }
         return try rows.reduce(into: [:]) { acknowledged, row in
             let instant = try row.instant("acknowledged_at")
@@ -89,7 +89,7 @@ extension LedgerDeliveries {
             guard result.state == .skipped else {
                 throw LedgerError(.exists, "Delivery \(id) is acknowledged, so it cannot be skipped.")
             }
-            guard result.isFirst, let row = try transaction.query(Queries.readDelivery, [.int8(id)]).first else {
+            guard result.isFirst, let row = try transaction.query(Queries.readDelivery, .int8(id)).first else {
                 return result
             }
             try ledger.audit(
@@ -137,9 +137,9 @@ extension SettlementRun {
         let bought = purchases.values.filter { instants.contains($0.purchasedAt) }.map(\.rowID)
         let subscribed = subscriptions.values.filter(\.isChanged).map(\.rowID)
         guard !bought.isEmpty || !subscribed.isEmpty else { return }
-        let turns = try transaction.query(Queries.storeTurns, [.int8s(bought), .int8s(subscribed)])
+        let turns = try transaction.query(Queries.storeTurns, .int8s(bought), .int8s(subscribed))
         guard try turns.first?.int8("turns") ?? 0 > 0 else { return }
-        try transaction.query(Queries.advanceOrders, [.int8s(bought), .int8s(subscribed)])
+        try transaction.query(Queries.advanceOrders, .int8s(bought), .int8s(subscribed))
     }
 
     /// Skips what is still to be given to the former owners of purchases and subscriptions, and makes it due to the new ones
@@ -150,12 +150,9 @@ extension SettlementRun {
         guard !bought.isEmpty || !subscribed.isEmpty else { return }
         let taken = bought.map(\.ownership) + subscribed.map(\.ownership)
         try transaction.query(
-            Queries.handOverDue,
-            [
-                .int8s(bought.map(\.rowID) + subscribed.map { _ in nil }),
-                .int8s(bought.map { _ in nil } + subscribed.map(\.rowID)),
-                .int8s(taken.map(\.newOwner?.customer.number)), .bools(taken.map(\.takesOrdered)),
-            ])
+            Queries.handOverDue, .int8s(bought.map(\.rowID) + subscribed.map { _ in nil }),
+            .int8s(bought.map { _ in nil } + subscribed.map(\.rowID)), .int8s(taken.map(\.newOwner?.customer.number)),
+            .bools(taken.map(\.takesOrdered)))
     }
 
     /// Moves what was delivered of the purchases and subscriptions that `owners` give away to their new owner.

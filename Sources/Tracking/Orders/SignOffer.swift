@@ -148,8 +148,7 @@ extension LedgerApps {
     package func storeOfferKey(_ key: ConnectKey, of bundleID: BundleID) async throws {
         let sealed = try requiredSeal().seal(key.key.pemRepresentation, for: Self.offerKeyOwner(bundleID))
         let rows = try await write(
-            Queries.storeOfferKey,
-            [.text(bundleID.text), .text(key.name.id), .text(key.name.issuer), .bytea(sealed)],
+            Queries.storeOfferKey, .text(bundleID.text), .text(key.name.id), .text(key.name.issuer), .bytea(sealed),
             audited: .offerKeyStored, app: bundleID,
             detail: ["key_id": key.name.id, "issuer_id": key.name.issuer].compactMapValues { $0 })
         if rows.isEmpty { _ = try await app(bundleID) }
@@ -158,7 +157,7 @@ extension LedgerApps {
     /// Takes an app's offer key away; throws `notFound` where there is none.
     package func removeOfferKey(of bundleID: BundleID) async throws {
         let rows = try await write(
-            Queries.removeOfferKey, [.text(bundleID.text)], audited: .offerKeyRemoved, app: bundleID)
+            Queries.removeOfferKey, .text(bundleID.text), audited: .offerKeyRemoved, app: bundleID)
         guard rows.isEmpty else { return }
         _ = try await app(bundleID)
         throw LedgerError(.notFound, "\(bundleID) has no offer key.")
@@ -166,7 +165,7 @@ extension LedgerApps {
 
     /// Returns an app's offer key, opened; throws `notFound` where there is none.
     func offerKey(of bundleID: BundleID) async throws -> ConnectKey {
-        guard let row = try await query(Queries.readOfferKey, [.text(bundleID.text)]).first else {
+        guard let row = try await query(Queries.readOfferKey, .text(bundleID.text)).first else {
             throw LedgerError(
                 .notFound,
                 "\(bundleID) has no key to sign offers with; store it with "

@@ -37,10 +37,8 @@ extension LedgerClaims {
         let full = app.callsPerSecond == 0 ? CallRateLimit.callsPerSecondUnlimited : app.callsPerSecond
         let rate = full * kind.part * (environment == .sandbox ? Self.sandboxPart : 1)
         let rows = try await write(
-            Queries.takeCall,
-            [
-                .int4(app.id), .text(environment.rawValue), .text(kind.rawValue), .float8(rate), .float8(max(1, rate)),
-            ])
+            Queries.takeCall, .int4(app.id), .text(environment.rawValue), .text(kind.rawValue), .float8(rate),
+            .float8(max(1, rate)))
         guard let row = rows.first, try row.bool("granted") == false else { return nil }
         return try row.float8IfPresent("wait_seconds") ?? 1 / rate
     }
@@ -50,11 +48,8 @@ extension LedgerClaims {
         _ kind: CallKind, of app: App, in environment: StoreEnvironment, seconds: Double
     ) async throws {
         _ = try await write(
-            Queries.pauseCalls,
-            [
-                .int4(app.id), .text(environment.rawValue), .text(kind.rawValue),
-                .float8(min(max(seconds, 1), Self.callPauseSecondsMax)),
-            ])
+            Queries.pauseCalls, .int4(app.id), .text(environment.rawValue), .text(kind.rawValue),
+            .float8(min(max(seconds, 1), Self.callPauseSecondsMax)))
     }
 }
 
@@ -206,7 +201,7 @@ extension LedgerApps {
         try await database.transaction { transaction in
             switch owner {
             case .app(let id):
-                guard let row = try transaction.query(Queries.lockRateLimit, [.int4(id)]).first else { return }
+                guard let row = try transaction.query(Queries.lockRateLimit, .int4(id)).first else { return }
                 let change = decide(try CallRateLimit(row: row), try row.instant("at"))
                 let slowed = change.rateLimit.slowed
                 try transaction.query(

@@ -125,18 +125,15 @@ extension LedgerClaims {
         host: String, process: Int32, singly: Bool = false, leaseSeconds: Double? = nil
     ) async throws -> WorkerID {
         let rows = try await write(
-            Queries.startWorker,
-            [
-                .text(host), .int4(process), .bool(singly), .float8(leaseSeconds),
-                .int4(leaseSeconds.map { _ in Int32(clamping: ledger.speedup) }),
-            ])
+            Queries.startWorker, .text(host), .int4(process), .bool(singly), .float8(leaseSeconds),
+            .int4(leaseSeconds.map { _ in Int32(clamping: ledger.speedup) }))
         guard let row = rows.first else { throw LedgerError(.mismatch, "The worker was not registered.") }
         return WorkerID(number: try row.int4("worker_id"))
     }
 
     /// Records a heartbeat, or that a worker stopped. Throws `mismatch` when only later programs fit the schema now.
     package func heartbeat(_ worker: WorkerID, stopped: Bool = false) async throws {
-        let rows = try await write(Queries.storeHeartbeat, [.int4(worker.number), .bool(stopped)])
+        let rows = try await write(Queries.storeHeartbeat, .int4(worker.number), .bool(stopped))
         guard !stopped, let row = rows.first else { return }
         try LedgerOperations.refuseEarlierPrograms(than: row.int4IfPresent("program_min") ?? .max)
     }
@@ -147,13 +144,13 @@ extension LedgerClaims {
     /// Makes due what processes had leased that stopped, or that sent no heartbeat for 20 seconds; returns how many.
     @discardableResult
     package func freeLeases() async throws -> Int {
-        let rows = try await write(Queries.freeLeases, [.int4(Self.leasesFreedMax)])
+        let rows = try await write(Queries.freeLeases, .int4(Self.leasesFreedMax))
         return Int(try rows.first?.int8("freed") ?? 0)
     }
 
     /// Forgets workers without a recent heartbeat, a bounded number at a time.
     package func forgetWorkers() async throws {
-        _ = try await write(Queries.forgetWorkers, [.int4(Self.workerDays), .int4(Self.workersForgottenMax)])
+        _ = try await write(Queries.forgetWorkers, .int4(Self.workerDays), .int4(Self.workersForgottenMax))
     }
 
     /// Counts the due receipts of each app and lane from `marks` on, up to `limit`; what is paused is left out.
@@ -166,11 +163,8 @@ extension LedgerClaims {
         limit: Int, by dueBy: Instant?, from marks: [DueMark]
     ) async throws -> (due: [DueReceipts], busySeconds: Double) {
         let rows = try await query(
-            Queries.countDue,
-            [
-                .int4(Int32(clamping: limit)), .instant(dueBy), .int4s(marks.map(\.appID)),
-                .texts(marks.map(\.lane.rawValue)), .instants(marks.map(\.dueAt)),
-            ])
+            Queries.countDue, .int4(Int32(clamping: limit)), .instant(dueBy), .int4s(marks.map(\.appID)),
+            .texts(marks.map(\.lane.rawValue)), .instants(marks.map(\.dueAt)))
         let due = try rows.compactMap { row -> DueReceipts? in
             guard let app = try row.int4IfPresent("app_id") else { return nil }
             return DueReceipts(appID: app, lane: try row.word("lane"), receipts: Int(try row.int8("receipts")))
@@ -180,7 +174,7 @@ extension LedgerClaims {
 
     /// Returns how many receipts that were due by `instant` are still to be checked, and one sentence for each app.
     package func overdue(by instant: Instant, leaseSeconds: Double) async throws -> (receipts: Int, why: [String]) {
-        let rows = try await query(Queries.overdue, [.instant(instant), .float8(leaseSeconds)])
+        let rows = try await query(Queries.overdue, .instant(instant), .float8(leaseSeconds))
         let sentences = try rows.map { row in
             let (bundle, count) = (try row.text("bundle_id"), try row.int8("receipts"))
             let leased = try row.int8("leased")
@@ -195,7 +189,7 @@ extension LedgerClaims {
     /// Reserves calls to Apple; returns how many of the `wanted` calls each app may make now.
     package func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
         let rows = try await write(
-            Queries.takeBudget, [.int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) })])
+            Queries.takeBudget, .int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) }))
         return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
     }
 
@@ -204,7 +198,7 @@ extension LedgerClaims {
         let unused = unused.filter { $0.value > 0 }
         guard !unused.isEmpty else { return }
         _ = try await write(
-            Queries.returnBudget, [.int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) })])
+            Queries.returnBudget, .int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) }))
     }
 
     /// Leases due receipts within the quotas; receipts of a crashed worker are due again when its lease ends. With
@@ -215,13 +209,9 @@ extension LedgerClaims {
         let apps = Dictionary(quotas.map { ($0.app.id, $0.app) }) { first, _ in first }
         let rows = try await ledger.changingPollers { transaction in
             let rows = try transaction.query(
-                Queries.claim,
-                [
-                    .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
-                    .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }),
-                    .instant(now), .instant(dueBy), .instants(quotas.map(\.dueFrom)),
-                    .texts(quotas.map(\.app.onlyEnvironment?.rawValue)),
-                ])
+                Queries.claim, .int4(worker.number), .float8(leaseSeconds), .int4s(quotas.map(\.app.id)),
+                .texts(quotas.map(\.lane.rawValue)), .int4s(quotas.map { Int32(clamping: $0.receipts) }), .instant(now),
+                .instant(dueBy), .instants(quotas.map(\.dueFrom)), .texts(quotas.map(\.app.onlyEnvironment?.rawValue)))
             let quarantined = try rows.filter { try $0.bool("quarantined") }
             try ledger.handOver(from: quarantined.map { ReceiptID(try $0.int8("receipt_id")) }, in: transaction)
             return rows
@@ -237,8 +227,7 @@ extension LedgerClaims {
     package func claim(
         _ receipt: ReceiptID, of known: App? = nil, for worker: WorkerID, leaseSeconds: Double
     ) async throws -> Claim {
-        let rows = try await write(
-            Queries.claimOne, [.int4(worker.number), .float8(leaseSeconds), .int8(receipt.number)])
+        let rows = try await write(Queries.claimOne, .int4(worker.number), .float8(leaseSeconds), .int8(receipt.number))
         guard let row = rows.first else {
             let key: [Parameter] = [.text(nil), .text(nil), .int8(receipt.number), .int4(1)]
             throw try await query(Queries.findReceipts, key).isEmpty
@@ -256,11 +245,8 @@ extension LedgerClaims {
         guard let worker = claims.first?.worker else { return }
         try await ledger.changingPollers { transaction in
             let rows = try transaction.query(
-                Queries.release,
-                [
-                    .int4(worker.number), .int8s(claims.map(\.receiptID.number)), .int8s(claims.map(\.leaseToken)),
-                    .int4(Int32(SettlementRun.fruitlessAttemptsMax)),
-                ])
+                Queries.release, .int4(worker.number), .int8s(claims.map(\.receiptID.number)),
+                .int8s(claims.map(\.leaseToken)), .int4(Int32(SettlementRun.fruitlessAttemptsMax)))
             let fruitless = try rows.compactMap { try $0.int8IfPresent("fruitless") }
             try ledger.handOver(from: fruitless.map { ReceiptID($0) }, in: transaction)
         }

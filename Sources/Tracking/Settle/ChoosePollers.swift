@@ -257,12 +257,8 @@ extension SettlementRun {
         let turns = pollingTurns().filter { !scheduled.contains($0.key) }.sorted { $0.key < $1.key }
         if !turns.isEmpty {
             try transaction.query(
-                Queries.cover,
-                [
-                    .int8s(turns.map(\.key.number)), .instants(turns.map(\.value.dueAt)),
-                    .texts(turns.map(\.value.lane.rawValue)),
-                    .int8s(turns.filter(\.value.isHandedOver).map(\.key.number)),
-                ])
+                Queries.cover, .int8s(turns.map(\.key.number)), .instants(turns.map(\.value.dueAt)),
+                .texts(turns.map(\.value.lane.rawValue)), .int8s(turns.filter(\.value.isHandedOver).map(\.key.number)))
         }
         try moveFollowUps(in: transaction)
         try endQuestions(refused: refused, in: transaction)
@@ -274,7 +270,7 @@ extension SettlementRun {
         let replaced = Set(pollings.filter { $0.poller != $0.storedPoller }.compactMap(\.storedPoller))
             .filter { receipts[$0]?.sender == ReceiptSender.none }
         guard !replaced.isEmpty else { return }
-        try transaction.query(Queries.retireOwnerless, [.int8s(replaced.map(\.number).sorted())])
+        try transaction.query(Queries.retireOwnerless, .int8s(replaced.map(\.number).sorted()))
     }
 
     private func endQuestions(refused: [ReceiptID], in transaction: Transaction) throws {
@@ -282,7 +278,7 @@ extension SettlementRun {
         let kept = subscriptions.values.filter { isLeft($0.polling) }.map(\.rowID)
         let bought = purchases.values.filter { isLeft($0.polling) }.map(\.rowID)
         guard !kept.isEmpty || !bought.isEmpty || !refused.isEmpty else { return }
-        try transaction.query(Queries.endQuestions, [.int8s(kept), .int8s(bought), .int8s(refused.map(\.number))])
+        try transaction.query(Queries.endQuestions, .int8s(kept), .int8s(bought), .int8s(refused.map(\.number)))
     }
 
     /// Has the receipts that took over go on with the follow-ups of those before.
@@ -294,8 +290,7 @@ extension SettlementRun {
             return (new.number, Int16(clamping: left))
         }
         guard !moved.isEmpty else { return }
-        try transaction.query(
-            Queries.moveFollowUps, [.int8s(moved.map(\.receipt)), .int4s(moved.map { Int32($0.left) })])
+        try transaction.query(Queries.moveFollowUps, .int8s(moved.map(\.receipt)), .int4s(moved.map { Int32($0.left) }))
     }
 
     private var pollings: [PollingDraft] { subscriptions.values.map(\.polling) + purchases.values.map(\.polling) }
@@ -313,8 +308,8 @@ extension SettlementRun {
         guard !outdated.isEmpty || !late.isEmpty else { return }
         let unclocked = newcomers.union(late)
         try transaction.query(
-            Queries.forgetFingerprints,
-            [.int8s(outdated.map(\.number).sorted()), .int8s(unclocked.map(\.number).sorted())])
+            Queries.forgetFingerprints, .int8s(outdated.map(\.number).sorted()),
+            .int8s(unclocked.map(\.number).sorted()))
     }
 
     /// When a receipt has to be asked about for the locked subscriptions and purchases.
@@ -350,13 +345,9 @@ extension SettlementRun {
         let bought = purchases.values.filter { $0.polling.isChanged && !$0.wasChecked }.sorted { $0.rowID < $1.rowID }
         guard !kept.isEmpty || !bought.isEmpty else { return }
         try transaction.query(
-            Queries.writePolling,
-            [
-                .int8s(kept.map(\.rowID)), .int8s(kept.map(\.polling.poller?.number)),
-                .instants(kept.map(\.polling.nextCheckAt)),
-                .int8s(bought.map(\.rowID)), .int8s(bought.map(\.polling.poller?.number)),
-                .instants(bought.map(\.polling.nextCheckAt)),
-            ])
+            Queries.writePolling, .int8s(kept.map(\.rowID)), .int8s(kept.map(\.polling.poller?.number)),
+            .instants(kept.map(\.polling.nextCheckAt)), .int8s(bought.map(\.rowID)),
+            .int8s(bought.map(\.polling.poller?.number)), .instants(bought.map(\.polling.nextCheckAt)))
     }
 
     /// Stores what answers left out, so that no receipt takes over what its answers do not contain.
@@ -369,11 +360,8 @@ extension SettlementRun {
         let held = subscriptions.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
         let bought = purchases.values.flatMap { draft in draft.polling.offers.map { ($0.number, draft.rowID) } }
         try transaction.query(
-            Queries.markOmissions,
-            [
-                .timestamptz(microseconds: recordedMicroseconds), .int8s(answered.map(\.number)),
-                .int8s(held.map(\.0)), .int8s(held.map(\.1)), .int8s(bought.map(\.0)), .int8s(bought.map(\.1)),
-                .int8s(holding.map(\.number)), .int8s(whole.map(\.number)),
-            ])
+            Queries.markOmissions, .timestamptz(microseconds: recordedMicroseconds), .int8s(answered.map(\.number)),
+            .int8s(held.map(\.0)), .int8s(held.map(\.1)), .int8s(bought.map(\.0)), .int8s(bought.map(\.1)),
+            .int8s(holding.map(\.number)), .int8s(whole.map(\.number)))
     }
 }

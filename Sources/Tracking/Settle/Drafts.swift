@@ -321,7 +321,7 @@ struct LoadedPurchases {
     init(_ rows: [Row], recordedMicroseconds: Int64, lockingOwners: Bool = true, in transaction: Transaction) throws {
         let ids = Parameter.int8s(try rows.map { try $0.int8("purchase_id") })
         let owners = try grouped(
-            rows.isEmpty || !lockingOwners ? [] : transaction.query(Queries.readOwners, [.int8s([]), ids]),
+            rows.isEmpty || !lockingOwners ? [] : transaction.query(Queries.readOwners, .int8s([]), ids),
             Owner.init(row:), by: "purchase_id")
         drafts = try rows.reduce(into: [:]) { drafts, row in
             let draft = try PurchaseDraft(

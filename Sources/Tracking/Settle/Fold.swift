@@ -200,14 +200,14 @@ extension LedgerSettlements {
     /// observation of outcome `none` for each. Returns how many ended.
     @discardableResult
     package func endAllowances(limit: Int = 100) async throws -> Int {
-        let ids = try await query(Queries.findEndedAllowances, [.int4(Int32(clamping: limit))])
+        let ids = try await query(Queries.findEndedAllowances, .int4(Int32(clamping: limit)))
             .map { try $0.int8("subscription_id") }
         guard !ids.isEmpty else { return 0 }
         let apps = try await ledger.operations.appsByID()
         return try await ledger.changingPollers { transaction in
             let pollers = try LockedPollers(subscriptions: ids, in: transaction)
             try pollers.foldClocks(in: transaction)
-            let rows = try transaction.query(Queries.lockEndedAllowances, [.int8s(ids)])
+            let rows = try transaction.query(Queries.lockEndedAllowances, .int8s(ids))
             var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)
             let ended = run.endAllowances()
             guard !ended.isEmpty else { return 0 }
@@ -288,11 +288,8 @@ extension SettlementRun {
         }
         guard !held.isEmpty || !bought.isEmpty else { return [:] }
         let rows = try transaction.query(
-            Queries.readSharedUploads,
-            [
-                .int8s(held.map(\.receipt)), .int8s(held.map(\.subscription)), .int8s(bought.map(\.receipt)),
-                .int8s(bought.map(\.purchase)),
-            ])
+            Queries.readSharedUploads, .int8s(held.map(\.receipt)), .int8s(held.map(\.subscription)),
+            .int8s(bought.map(\.receipt)), .int8s(bought.map(\.purchase)))
         return try rows.reduce(into: [:]) { claims, row in
             claims[ReceiptID(try row.int8("receipt_id")), default: []].append(
                 try OwnershipClaim(row: row, isNew: false, isPointer: row.bool("is_pointer")))

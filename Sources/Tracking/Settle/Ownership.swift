@@ -263,8 +263,8 @@ extension SettlementRun {
         let ended = changes.filter { $0.draft.owner?.rowID != nil }
         if !ended.isEmpty {
             try transaction.query(
-                Queries.endOwnerships,
-                [.int8s(ended.map(\.draft.owner?.rowID)), .timestamptzs(ended.map(\.recordedMicroseconds))])
+                Queries.endOwnerships, .int8s(ended.map(\.draft.owner?.rowID)),
+                .timestamptzs(ended.map(\.recordedMicroseconds)))
         }
         let begun = changes.filter { $0.draft.current != nil }
         if !begun.isEmpty {
@@ -289,6 +289,6 @@ extension SettlementRun {
             }
         }
         guard !resolved.isEmpty else { return }
-        try transaction.query(Queries.settleUploads, [.int8s(resolved.map(\.0)), .int8s(resolved.map(\.1))])
+        try transaction.query(Queries.settleUploads, .int8s(resolved.map(\.0)), .int8s(resolved.map(\.1)))
     }
 }

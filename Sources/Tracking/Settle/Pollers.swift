@@ -125,7 +125,7 @@ struct LockedPollers: Sendable {
     init(_ own: [ReceiptID], and found: FoundPollers, in transaction: Transaction) throws {
         self.found = found
         let ids = Parameter.int8s(found.receipts.union(own).map(\.number).sorted())
-        schedules = try transaction.query(Queries.lockSchedules, [ids]).reduce(into: [:]) { schedules, row in
+        schedules = try transaction.query(Queries.lockSchedules, ids).reduce(into: [:]) { schedules, row in
             schedules[ReceiptID(try row.int8("receipt_id"))] = Schedule(
                 confirmedAsOf: try row.instantIfPresent("confirmed_as_of"),
                 followUps: Int(try row.int2("follow_ups")), isWanted: try row.bool("wanted"),
@@ -133,7 +133,7 @@ struct LockedPollers: Sendable {
                 endedAttempts: Int(try row.int4("ended_attempts")), leaseToken: try row.int8("lease_token"),
                 isLeased: try row.bool("leased"))
         }
-        receipts = try transaction.query(Queries.readReceipts, [ids]).reduce(into: [:]) { receipts, row in
+        receipts = try transaction.query(Queries.readReceipts, ids).reduce(into: [:]) { receipts, row in
             receipts[ReceiptID(try row.int8("receipt_id"))] = try RememberedReceipt(row: row)
         }
     }
@@ -142,7 +142,7 @@ struct LockedPollers: Sendable {
     func foldClocks(in transaction: Transaction) throws {
         let confirmed = schedules.filter { $1.confirmedAsOf != nil }.map(\.key.number).sorted()
         guard !confirmed.isEmpty else { return }
-        try transaction.query(Queries.foldClocks, [.int8s(confirmed)])
+        try transaction.query(Queries.foldClocks, .int8s(confirmed))
     }
 
     /// Locks the pollers of rows that are about to change, and their successors.

@@ -61,13 +61,13 @@ extension SettlementRun {
         }
         guard !rows.isEmpty else { return }
         try transaction.query(
-            Queries.moveLineItems, [.int8s(rows.map(\.0)), .int8s(rows.map(\.1)), .texts(rows.map(\.2))])
+            Queries.moveLineItems, .int8s(rows.map(\.0)), .int8s(rows.map(\.1)), .texts(rows.map(\.2)))
     }
 
     /// Reserves the ids of new rows of one kind.
     func reserveIDs(observations: Int = 0, periods: Int = 0, in transaction: Transaction) throws -> [Int64] {
         try transaction.query(
-            Queries.reserveIds, [.int4(Int32(clamping: observations)), .int4(Int32(clamping: periods))]
+            Queries.reserveIds, .int4(Int32(clamping: observations)), .int4(Int32(clamping: periods))
         ).map { try $0.int8("id") }
     }
 
@@ -98,7 +98,7 @@ extension SettlementRun {
         let doubled = drafts.flatMap { draft in
             draft.state?.facts.periodIDsToDelete(since: draft.stored?.facts) ?? []
         }
-        if !doubled.isEmpty { try transaction.query(Queries.deletePeriods, [.int8s(doubled)]) }
+        if !doubled.isEmpty { try transaction.query(Queries.deletePeriods, .int8s(doubled)) }
         var fresh = ids.makeIterator()
         let rows = changed.compactMap { draft, record in
             (record.id ?? fresh.next()).map {
@@ -110,7 +110,7 @@ extension SettlementRun {
         guard !rows.isEmpty else { return }
         try transaction.query(Queries.writePeriods, rows: rows)
         let aliases = rows.flatMap { row in row.record.transactionIDs.sorted().map { (row, $0) } }
-        try transaction.query(Queries.insertAliases, [.int8s(aliases.map(\.0.id)), .texts(aliases.map(\.1.text))])
+        try transaction.query(Queries.insertAliases, .int8s(aliases.map(\.0.id)), .texts(aliases.map(\.1.text)))
     }
 
     func writeSubscriptions(_ drafts: [SubscriptionDraft], in transaction: Transaction) throws {
@@ -122,7 +122,7 @@ extension SettlementRun {
                 subscriptions[key].map { (settlement.claim.receiptID.number, $0.rowID) }
             }
         }
-        try transaction.query(Queries.linkReceipts, [.int8s(links.map(\.0)), .int8s(links.map(\.1))])
+        try transaction.query(Queries.linkReceipts, .int8s(links.map(\.0)), .int8s(links.map(\.1)))
     }
 }
 
@@ -183,7 +183,7 @@ extension SettlementRun {
             }
         }
         if !links.isEmpty {
-            try transaction.query(Queries.linkPurchases, [.int8s(links.map(\.0)), .int8s(links.map(\.1))])
+            try transaction.query(Queries.linkPurchases, .int8s(links.map(\.0)), .int8s(links.map(\.1)))
         }
     }
 }

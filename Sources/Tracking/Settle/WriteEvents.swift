@@ -154,8 +154,7 @@ struct EntitlementsChanged {
     func write(since microseconds: Int64, in transaction: Transaction) throws {
         guard !customers.isEmpty else { return }
         let next = try transaction.query(
-            Queries.nextCustomerVersions,
-            [.int8s(customers.map(\.number)), .timestamptz(microseconds: microseconds)])
+            Queries.nextCustomerVersions, .int8s(customers.map(\.number)), .timestamptz(microseconds: microseconds))
         let rows = try next.map { row in
             let (app, customer) = (try row.int4("app_id"), try row.int8("customer_id"))
             let (version, recorded) = (try row.int8("version"), try row.timestamptz("recorded_at"))

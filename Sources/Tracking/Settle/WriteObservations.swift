@@ -38,8 +38,8 @@ extension SettlementRun {
         let ends = kept.filter(\.isRepeated)
         if !ends.isEmpty {
             try transaction.query(
-                Queries.extendObservations,
-                [.int8s(ends.map(\.id)), .timestamptzs(ends.map(\.recordedAt)), .instants(ends.map(\.settlement.asOf))])
+                Queries.extendObservations, .int8s(ends.map(\.id)), .timestamptzs(ends.map(\.recordedAt)),
+                .instants(ends.map(\.settlement.asOf)))
         }
         let rows = kept.filter { !$0.isRepeated }.map(ObservationRow.init(_:))
         if !rows.isEmpty { try transaction.query(Queries.insertObservations, rows: rows) }
@@ -170,11 +170,8 @@ extension SettlementRun {
         let rows = try transaction.query(Queries.reschedule, [worker], rows: due)
         if !retired.isEmpty {
             try transaction.query(
-                Queries.retire,
-                [
-                    worker, .int8s(retired.map(\.settlement.claim.receiptID.number)),
-                    .int8s(retired.map(\.settlement.claim.leaseToken)),
-                ])
+                Queries.retire, worker, .int8s(retired.map(\.settlement.claim.receiptID.number)),
+                .int8s(retired.map(\.settlement.claim.leaseToken)))
         }
         try pauseRefusedKeys(plans, in: transaction)
         return try Set(rows.map { ReceiptID(try $0.int8("receipt_id")) })
@@ -188,12 +185,9 @@ extension SettlementRun {
         // In the same order everywhere, because two settlements may pause the same calls.
         for (_, first) in places.sorted(by: { $0.key < $1.key }) {
             try transaction.query(
-                Queries.pauseRefusedCalls,
-                [
-                    .int4(first.claim.app.id), .text(first.callEnvironment.rawValue),
-                    .float8(Double(Self.refusedKeyPauseSeconds)), .text(first.finding.appRefusal),
-                    .instant(first.claim.claimedAt),
-                ])
+                Queries.pauseRefusedCalls, .int4(first.claim.app.id), .text(first.callEnvironment.rawValue),
+                .float8(Double(Self.refusedKeyPauseSeconds)), .text(first.finding.appRefusal),
+                .instant(first.claim.claimedAt))
         }
     }
 

@@ -8,11 +8,8 @@ extension SettlementRun {
         let closed = changes.flatMap { entry in entry.change.closed.map { (entry.draft, $0) } }
         if !closed.isEmpty {
             try transaction.query(
-                Queries.closeSpans,
-                [
-                    .int8s(closed.map(\.0.rowID)), .instants(closed.map(\.1)),
-                    .timestamptzs(closed.map(\.0.recordedMicroseconds)),
-                ])
+                Queries.closeSpans, .int8s(closed.map(\.0.rowID)), .instants(closed.map(\.1)),
+                .timestamptzs(closed.map(\.0.recordedMicroseconds)))
         }
         let opened = changes.flatMap { entry in entry.change.opened.map { SpanRow(draft: entry.draft, span: $0) } }
         guard !opened.isEmpty else { return }

@@ -98,7 +98,7 @@ extension LedgerWebhooks {
 
     /// Leases webhooks that no worker has, at most `limit`.
     package func lease(limit: Int) async throws -> [HeldWebhook] {
-        try await write(Queries.leaseWebhooks, [.float8(Self.leaseSeconds), .int4(Int32(clamping: limit))])
+        try await write(Queries.leaseWebhooks, .float8(Self.leaseSeconds), .int4(Int32(clamping: limit)))
             .map(HeldWebhook.init(row:))
     }
 
@@ -117,8 +117,8 @@ extension LedgerWebhooks {
     package func window(of held: HeldWebhook, _ look: WebhookLook) async throws -> ([WebhookMessage], end: Int64) {
         let end = min(look.newest, look.position + Self.windowPositionsMax)
         let messages = try await write(
-            Queries.readWebhookWindow,
-            [.int4(held.id), .int8(look.position), .int8(end), .int4(Int32(Self.windowEventsMax))]
+            Queries.readWebhookWindow, .int4(held.id), .int8(look.position), .int8(end),
+            .int4(Int32(Self.windowEventsMax))
         ).map { try WebhookMessage(row: $0) }
         return (messages, messages.count < Self.windowEventsMax ? end : messages.last?.position ?? end)
     }
@@ -126,7 +126,7 @@ extension LedgerWebhooks {
     /// Returns what waits for a webhook and is due, or with `all` whatever waits: some events of each stream, in order.
     package func lines(of held: HeldWebhook, all: Bool = false) async throws -> [WebhookMessage] {
         try await write(
-            Queries.readWebhookLines, [.int4(held.id), .int4(Int32(Self.windowEventsMax)), .bool(all)]
+            Queries.readWebhookLines, .int4(held.id), .int4(Int32(Self.windowEventsMax)), .bool(all)
         ).map { try WebhookMessage(row: $0, line: $0.int8("line"), attempts: Int($0.int4("attempts"))) }
     }
 

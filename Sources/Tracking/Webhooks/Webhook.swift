@@ -174,12 +174,9 @@ extension LedgerWebhooks {
         let id = try await database.transaction { transaction in
             let id = try transaction.query(Queries.reserveWebhook)[0].int4("webhook_id")
             try transaction.query(
-                Queries.insertWebhook,
-                [
-                    .int4(id), .int4(app), .text(address.url), .texts(kinds ?? []),
-                    .text(environment?.rawValue), .int2(Int16(concurrency)),
-                    .bytea(try seal.seal(secret.text, for: WebhookSecret.owner(id))), .int8(position),
-                ])
+                Queries.insertWebhook, .int4(id), .int4(app), .text(address.url), .texts(kinds ?? []),
+                .text(environment?.rawValue), .int2(Int16(concurrency)),
+                .bytea(try seal.seal(secret.text, for: WebhookSecret.owner(id))), .int8(position))
             try ledger.audit(
                 .webhookAdded, app: bundleID, detail: ["webhook": "\(id)", "host": address.host], in: transaction)
             return id
@@ -189,7 +186,7 @@ extension LedgerWebhooks {
 
     /// Returns every webhook; with `bundleID` those of that app alone, with `id` that one alone.
     package func all(of bundleID: BundleID? = nil, id: Int32? = nil) async throws -> [Webhook] {
-        try await query(Queries.readWebhooks, [.int4(id), .text(bundleID?.text)]).map(Webhook.init(row:))
+        try await query(Queries.readWebhooks, .int4(id), .text(bundleID?.text)).map(Webhook.init(row:))
     }
 
     /// Returns the webhooks that an operator has to look at, each with what is wrong.
@@ -206,7 +203,7 @@ extension LedgerWebhooks {
 
     /// Returns what waits for a webhook, the oldest first, at most `limit`.
     package func waiting(for id: Int32, limit: Int32 = 100) async throws -> [WaitingEvent] {
-        try await query(Queries.readWebhookWaiting, [.int4(id), .int4(limit)]).map(WaitingEvent.init(row:))
+        try await query(Queries.readWebhookWaiting, .int4(id), .int4(limit)).map(WaitingEvent.init(row:))
     }
 
     /// Changes a webhook; nil keeps. App, kinds and environment never change: another filter is another webhook.
@@ -217,8 +214,8 @@ extension LedgerWebhooks {
         let detail = ["host": address?.host, "concurrency": concurrency.map { "\($0)" }, "state": state]
         try await change(id, audited: .webhookChanged, detail: detail.compactMapValues(\.self)) { transaction, held in
             try transaction.query(
-                Queries.setWebhook,
-                [.int4(id), .text(address?.url), .int2(concurrency.map { Int16($0) }), .bytea(nil), .bytea(nil)])
+                Queries.setWebhook, .int4(id), .text(address?.url), .int2(concurrency.map { Int16($0) }), .bytea(nil),
+                .bytea(nil))
             guard let state else { return }
             try transaction.query(
                 Queries.restWebhook, held.parameters + [.text(state), .text(nil), .int4(0), .float8(0)])
@@ -228,7 +225,7 @@ extension LedgerWebhooks {
     /// Removes a webhook with everything that waits for it.
     package func remove(_ id: Int32) async throws {
         try await change(id, audited: .webhookRemoved) { transaction, _ in
-            try transaction.query(Queries.removeWebhook, [.int4(id)])
+            try transaction.query(Queries.removeWebhook, .int4(id))
         }
     }
 
@@ -240,7 +237,7 @@ extension LedgerWebhooks {
         let seal = try ledger.apps.requiredSeal()
         let new = finish ? nil : secret ?? WebhookSecret()
         try await change(id, audited: .webhookSecretRotated, detail: ["finished": "\(finish)"]) { transaction, _ in
-            let rows = try transaction.query(Queries.readWebhooks, [.int4(id), .text(nil)])
+            let rows = try transaction.query(Queries.readWebhooks, .int4(id), .text(nil))
             let signing = try secrets(of: id, in: rows[0])
             let present = new ?? signing[0]
             // Which of them the receiver has is not known: the answer of a rotation may be lost, or a finish forgotten.
@@ -255,7 +252,7 @@ extension LedgerWebhooks {
                 try $0.isEmpty ? [] : seal.seal($0, for: WebhookSecret.owner(id))
             }
             try transaction.query(
-                Queries.setWebhook, [.int4(id), .text(nil), .int2(nil), .bytea(sealed[0]), .bytea(sealed[1])])
+                Queries.setWebhook, .int4(id), .text(nil), .int2(nil), .bytea(sealed[0]), .bytea(sealed[1]))
         }
         return new
     }
@@ -265,7 +262,7 @@ extension LedgerWebhooks {
         try ManualDecision.requireWords(reason, "A reason", charactersMax: ManualDecision.reasonCharactersMax)
         let detail = ["position": "\(position)", "reason": reason]
         try await change(id, audited: .webhookEventSkipped, detail: detail) { transaction, held in
-            guard let row = try transaction.query(Queries.findWebhookLine, [.int4(id), .int8(position)]).first else {
+            guard let row = try transaction.query(Queries.findWebhookLine, .int4(id), .int8(position)).first else {
                 throw LedgerError(
                     .notFound,
                     "Nothing waits for webhook \(id) at position \(position); see `perennial webhook show \(id)`.")
@@ -285,20 +282,20 @@ extension LedgerWebhooks {
                     .invalid,
                     "Webhook \(id) is at position \(held.position), and a replay goes back; give an earlier start.")
             }
-            try transaction.query(Queries.replayWebhook, [.int4(id), .int8(position)])
+            try transaction.query(Queries.replayWebhook, .int4(id), .int8(position))
         }
     }
 
     /// Makes everything that waits due now, and ends a rest.
     package func retry(_ id: Int32) async throws {
         try await change(id, audited: .webhookRetried) { transaction, _ in
-            try transaction.query(Queries.retryWebhook, [.int4(id)])
+            try transaction.query(Queries.retryWebhook, .int4(id))
         }
     }
 
     /// Returns the secrets that sign, the present one first.
     package func secrets(of id: Int32) async throws -> [WebhookSecret] {
-        let rows = try await query(Queries.readWebhooks, [.int4(id), .text(nil)])
+        let rows = try await query(Queries.readWebhooks, .int4(id), .text(nil))
         guard let row = rows.first else { throw Self.unknown(id) }
         return try secrets(of: id, in: row)
     }
@@ -316,7 +313,7 @@ extension LedgerWebhooks {
         _ body: @escaping @Sendable (Transaction, HeldWebhook) throws -> Void
     ) async throws {
         try await database.transaction { transaction in
-            guard let row = try transaction.query(Queries.seizeWebhook, [.int4(id)]).first else {
+            guard let row = try transaction.query(Queries.seizeWebhook, .int4(id)).first else {
                 throw Self.unknown(id)
             }
             try body(transaction, try HeldWebhook(row: row))
@@ -342,7 +339,7 @@ extension LedgerWebhooks {
                 throw LedgerError(
                     .invalid, "\(instant.iso8601) is in the future; give an instant that is over, or now.")
             }
-            return try await query(Queries.findWebhookStart, [.instant(instant)]).first?.int8("position") ?? 0
+            return try await query(Queries.findWebhookStart, .instant(instant)).first?.int8("position") ?? 0
         }
     }
 
