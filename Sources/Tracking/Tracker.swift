@@ -70,12 +70,6 @@ package struct Tracker: Sendable {
     }
 }
 
-/// This process's identity, as the operator sees it.
-enum ProcessIdentity {
-    static let host = ProcessInfo.processInfo.hostName
-    static let number = ProcessInfo.processInfo.processIdentifier
-}
-
 /// How an operator runs a command of this program here.
 package enum OperatorCommand {
     /// The variable with the words that a wrapper or a container needs in place of `perennial`.
@@ -105,8 +99,9 @@ actor CheckerIdentity {
 extension Tracker {
     /// Registers this process in the ledger, with its lease and speed-up.
     func startWorker(singly: Bool = false) async throws -> WorkerID {
-        try await ledger.claims.startWorker(
-            host: ProcessIdentity.host, process: ProcessIdentity.number, singly: singly,
+        let process = ProcessInfo.processInfo
+        return try await ledger.claims.startWorker(
+            host: process.hostName, process: process.processIdentifier, singly: singly,
             leaseSeconds: options.leaseSeconds)
     }
 }

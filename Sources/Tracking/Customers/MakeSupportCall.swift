@@ -45,11 +45,11 @@ extension Tracker {
 
     /// Notes that a customer did not consent to a report of a purchase's consumption. Nothing is sent.
     package func withholdConsumption(
-        of transactionID: String, about app: App, in environment: StoreEnvironment, for customer: String? = nil
+        of transactionID: String, about app: App, in environment: StoreEnvironment
     ) async throws -> MadeSupportCall {
         let wanted = WantedSupportCall(
             kind: .consumption, environment: environment, subject: transactionID, request: nil)
-        let call = try await ledger.support.withhold(wanted, of: app, for: customer)
+        let call = try await ledger.support.withhold(wanted, of: app)
         return MadeSupportCall(call: call, isRepeated: call.outcome == .done, isChecked: false)
     }
 

@@ -73,13 +73,11 @@ extension LedgerSupport {
     }
 
     /// Notes that a customer did not consent to a consumption report: nothing is sent. Returns a call made before instead.
-    package func withhold(
-        _ wanted: WantedSupportCall, of app: App, for customer: String? = nil
-    ) async throws -> SupportCall {
+    package func withhold(_ wanted: WantedSupportCall, of app: App) async throws -> SupportCall {
         try await database.transaction { transaction in
             let known = try find(wanted, of: app, in: transaction).flatMap { $0.isOver ? nil : $0.call }
             if let known, known.outcome == .done { return known }
-            let call = try store(wanted, of: app, for: customer, repeating: known, in: transaction)
+            let call = try store(wanted, of: app, for: nil, repeating: known, in: transaction)
             return try answer(call, .withheld, in: transaction)
         }
     }

@@ -3,7 +3,7 @@ import Foundation
 package import Metrics
 import Subscriptions
 
-/// Every metric of `/metrics`. Names follow https://prometheus.io/docs/practices/naming: base units, counters `_total`.
+/// Every metric of `/metrics`; https://prometheus.io/docs/practices/naming: base units, counters end in `_total`.
 package enum Metric: String, CaseIterable, Sendable {
     case answers = "perennial_answers_total"
     case clockAhead = "perennial_clock_ahead_answers_total"
@@ -155,18 +155,12 @@ extension MetricsFactory {
 struct TrackerMetrics: Sendable {
     private let factory: any MetricsFactory
     private let inFlight: Meter
-    private let production: EndpointMetrics
-    private let sandbox: EndpointMetrics
-    private let serverProduction: EndpointMetrics
-    private let serverSandbox: EndpointMetrics
 
     init(_ factory: any MetricsFactory) {
         self.factory = factory
         inFlight = factory.gauge(.inFlight)
-        production = EndpointMetrics("production", factory)
-        sandbox = EndpointMetrics("sandbox", factory)
-        serverProduction = EndpointMetrics("server_production", factory)
-        serverSandbox = EndpointMetrics("server_sandbox", factory)
+        // Each endpoint has its series before its first call.
+        for endpoint in ["production", "sandbox", "server_production", "server_sandbox"] { _ = calls(of: endpoint) }
         factory.gauge(.processStart).set(Date.now.timeIntervalSince1970)
     }
 
@@ -177,16 +171,16 @@ struct TrackerMetrics: Sendable {
     func answered(_ answer: AppStoreAnswer) {
         inFlight.decrement()
         guard answer.calls > 0 else { return }
-        let endpoint = endpoint(of: answer)
-        endpoint.calls.increment(by: answer.calls)
-        endpoint.seconds.record(Double(answer.elapsedMilliseconds) / 1_000)
+        let (count, seconds) = calls(
+            of: (answer.server == nil ? "" : "server_") + answer.environment.rawValue.lowercased())
+        count.increment(by: answer.calls)
+        seconds.record(Double(answer.elapsedMilliseconds) / 1_000)
     }
 
-    private func endpoint(of answer: AppStoreAnswer) -> EndpointMetrics {
-        switch answer.environment {
-        case .production: answer.server == nil ? production : serverProduction
-        case .sandbox: answer.server == nil ? sandbox : serverSandbox
-        }
+    /// The metrics of the calls to one of Apple's endpoints.
+    private func calls(of endpoint: String) -> (count: Counter, seconds: Recorder) {
+        let label = [("endpoint", endpoint)]
+        return (factory.counter(.appStoreCalls, label), factory.histogram(.appStoreSeconds, label))
     }
 
     func claimed(_ receipts: Int) {
@@ -241,17 +235,6 @@ struct TrackerMetrics: Sendable {
     private func count(_ receipts: Int, as way: String) {
         guard receipts > 0 else { return }
         factory.counter(.settledReceipts, [("way", way)]).increment(by: receipts)
-    }
-}
-
-/// The metrics of the calls to one of Apple's endpoints.
-private struct EndpointMetrics: Sendable {
-    let calls: Counter
-    let seconds: Recorder
-
-    init(_ name: String, _ factory: any MetricsFactory) {
-        calls = factory.counter(.appStoreCalls, [("endpoint", name)])
-        seconds = factory.histogram(.appStoreSeconds, [("endpoint", name)])
     }
 }
 

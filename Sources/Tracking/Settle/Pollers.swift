@@ -138,7 +138,7 @@ struct LockedPollers: Sendable {
         }
     }
 
-    /// Moves the clocks of equal answers from the schedule to what is polled and its observations; then none is lost.
+    /// Moves the clocks of equal answers from the schedule to what is polled and its observations: no change loses one.
     func foldClocks(in transaction: Transaction) throws {
         let confirmed = schedules.filter { $1.confirmedAsOf != nil }.map(\.key.number).sorted()
         guard !confirmed.isEmpty else { return }
