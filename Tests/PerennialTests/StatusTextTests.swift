@@ -60,7 +60,7 @@ import TestSupport
             #expect(status.attention == [])
             try await ledger.apps.storeServerKey(
                 try ConnectKey(pem: P256.Signing.PrivateKey().pemRepresentation, id: "K", issuer: "I"), of: "a")
-            #expect(try await ledger.operations.status().hiddenTerms == [])
+            #expect(try await ledger.operations.status().hiddenTerms.isEmpty)
         }
     }
 

@@ -87,24 +87,17 @@ extension LedgerAdmin {
     private static let bodiesMax: Int32 = 10
 }
 
-/// A customer found by a search.
-package struct FoundCustomer: Sendable, Hashable {
-    package let bundleID: BundleID
-    package let customer: String
-    package let createdAt: Instant
-}
-
 extension LedgerAdmin {
     /// Returns at most `limit` customers whose id begins with `text`, or who have such a transaction or receipt.
-    package func search(_ text: String, limit: Int) async throws -> [FoundCustomer] {
+    package func search(
+        _ text: String, limit: Int
+    ) async throws -> [(bundleID: BundleID, customer: String, createdAt: Instant)] {
         let prefix = text.replacing(#/[\\%_]/#) { "\\\($0.output)" } + "%"
         return try await reads.query(
             Queries.searchCustomers, [.text(prefix), .text(text), .int8(Int64(text)), .int4(Int32(clamping: limit))],
             mayTakeLong: true
         ).map { row in
-            FoundCustomer(
-                bundleID: try row.id("bundle_id"), customer: try row.text("name"),
-                createdAt: try row.instant("created_at"))
+            (try row.id("bundle_id"), try row.text("name"), try row.instant("created_at"))
         }
     }
 }

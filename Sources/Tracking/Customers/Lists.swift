@@ -59,7 +59,8 @@ extension LedgerCustomers {
     private static let scannedMax: Int32 = 2_000
 
     /// Returns the subscriptions after a place, at most `limit`, with the state and product of now where given. For these
-    /// it looks at no more than `scannedMax`, so that a rare one costs no more than a page: such a page may be short and still have a next one.
+    /// it looks at no more than `scannedMax`, so that a rare one costs no more than a page, which may be short and still
+    /// have a next one.
     package func listSubscriptions(
         of bundleID: BundleID, environment: StoreEnvironment? = nil, state: State? = nil, productID: ProductID? = nil,
         after: SubscriptionPlace?, limit: Int

@@ -33,14 +33,6 @@ package struct LedgerStatus: Sendable {
         }
     }
 
-    /// A product that customers bought once and whose kind the catalog does not say.
-    package struct ProductWithoutKind: Sendable, Hashable {
-        package let bundleID: BundleID
-        package let id: ProductID
-        /// Whether the catalog names the product: its purchases then grant what it grants, for good, and else nothing.
-        package let isNamed: Bool
-    }
-
     /// Receipts that were refused because they name another app.
     package struct RefusedBundle: Sendable, Hashable {
         /// The app that they were sent for.
@@ -64,13 +56,6 @@ package struct LedgerStatus: Sendable {
         package let subjects: Int64
         /// Whether the app has a server key, so that a worker takes them up.
         package let hasServerKey: Bool
-    }
-
-    /// Periods that look like payments of a yearly term, of an app that does not ask the Server API.
-    package struct HiddenTerms: Sendable, Hashable {
-        package let bundleID: BundleID
-        /// How many of the newest periods.
-        package let periods: Int64
     }
 
     /// How many of the newest periods are looked at for hidden terms.
@@ -122,10 +107,12 @@ package struct LedgerStatus: Sendable {
     package let slowed: [(bundleID: BundleID, callsPerSecond: Double, callsPerSecondMax: Double)]
     /// Incidents that run or ended within 24 hours, newest first.
     package let incidents: [Incident]
-    /// Products that customers bought once and whose kind the catalog does not say, at most `productsMax`.
-    package let productsWithoutKind: [ProductWithoutKind]
-    /// Apps whose terms of payments verifyReceipt hides.
-    package let hiddenTerms: [HiddenTerms]
+    /// Products that customers bought once and whose kind the catalog does not say, at most `productsMax`. What it
+    /// names grants for good what it says, and else nothing.
+    package let productsWithoutKind: [(bundleID: BundleID, id: ProductID, isNamed: Bool)]
+    /// Apps whose terms of payments verifyReceipt hides: they do not ask the Server API, and so many of the newest
+    /// periods look like payments of a yearly term.
+    package let hiddenTerms: [(bundleID: BundleID, periods: Int64)]
     /// Claims that Apple states and this version does not read.
     package let unreadClaims: [CountedClaim]
     /// Apps whose deliveries of production wait for more than an hour for the operator's service.
@@ -178,11 +165,10 @@ extension LedgerOperations {
             },
             slowed: slowed.map { ($0.bundleID, $0.callsPerSecondNow, $0.callsPerSecond) }, incidents: incidents,
             productsWithoutKind: try await query(Queries.statusProducts, .int4(LedgerStatus.productsMax)).map { row in
-                LedgerStatus.ProductWithoutKind(
-                    bundleID: try row.id("bundle_id"), id: try row.id("product_id"), isNamed: try row.bool("is_named"))
+                (try row.id("bundle_id"), try row.id("product_id"), try row.bool("is_named"))
             },
             hiddenTerms: try await query(Queries.statusHiddenTerms, .int4(LedgerStatus.periodsLookedAt)).map { row in
-                LedgerStatus.HiddenTerms(bundleID: try row.id("bundle_id"), periods: try row.int8("periods"))
+                (try row.id("bundle_id"), try row.int8("periods"))
             },
             unreadClaims: try await ledger.intake.unreadClaims(),
             lateDeliveries: try await ledger.deliveries.due(forMoreThan: LedgerDeliveries.lateSeconds),

@@ -18,7 +18,7 @@ extension LedgerOffers {
     /// The longest id of a product or an offer, in characters.
     private static let idCharactersMax = 255
 
-    /// Signs a promotional offer for a customer who may have it; `order` is the one that the purchase is to pay. Nothing is
+    /// Signs a promotional offer for a customer who may have it; `order` is what the purchase is to pay. Nothing is
     /// written: only a redemption counts.
     ///
     /// Reads from the primary. Throws `notFound` for an unknown app, product, offer or order of the customer, and where no
