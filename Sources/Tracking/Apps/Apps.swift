@@ -28,8 +28,8 @@ extension LedgerApps {
         return app
     }
 
-    /// Registers an app with its secrets (`previousSecret`: before the last rotation) and call budget: 0 calls a second are
-    /// unlimited, the usual `burst` is one second's. Throws `invalid` for a bad bundle id, `exists` for a known.
+    /// Registers an app with its secrets (`previousSecret`: before the last rotation) and call budget: 0 calls a second
+    /// are unlimited, the usual `burst` is one second's. Throws `invalid` for a bad bundle id, `exists` for a known.
     package func add(
         _ bundleID: BundleID, name: String? = nil, secret: String? = nil, previousSecret: String? = nil,
         sandboxAllowed: Bool = true, callsPerSecond: Double = 50, burst: Double? = nil

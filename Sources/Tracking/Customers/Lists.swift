@@ -58,8 +58,8 @@ extension LedgerCustomers {
     /// The most subscriptions that one page looks at for a state or a product.
     private static let scannedMax: Int32 = 2_000
 
-    /// Returns the subscriptions after a place, at most `limit`, with the state and product of now where given. For these
-    /// it looks at no more than `scannedMax`, so that a rare one costs no more than a page, which may be short and still
+    /// Returns the subscriptions after a place, at most `limit`, with the state and product of now where given. Then it
+    /// looks at no more than `scannedMax`, so that a rare one costs no more than a page, which may be short and still
     /// have a next one.
     package func listSubscriptions(
         of bundleID: BundleID, environment: StoreEnvironment? = nil, state: State? = nil, productID: ProductID? = nil,
