@@ -35,7 +35,7 @@ package struct ReceiptData: Sendable, Hashable {
 
     /// Returns a receipt that needs no repair: clean Base64 of a known form; nil if the full repair is needed.
     private static func ordinary(_ raw: String) -> ReceiptData? {
-        guard let bytes = raw.utf8.withContiguousStorageIfAvailable(StandardBase64.decoded) ?? nil else { return nil }
+        guard let bytes = StandardBase64.decoded(raw.utf8) else { return nil }
         let receipt = ReceiptData(bytes: bytes)
         return receipt.form == .unknown ? nil : receipt
     }
@@ -73,37 +73,28 @@ extension ReceiptData {
 
     /// Decodes the standard alphabet strictly; padding may be missing, unused bits are dropped.
     init(base64 text: [UInt8]) throws(ReceiptDataError) {
-        if let bytes = text.withUnsafeBufferPointer(StandardBase64.decoded) {
+        if let bytes = StandardBase64.decoded(text) {
             self.init(bytes: bytes)
         } else {
             try self.init(oddBase64: text)
         }
     }
 
-    /// Decodes one character at a time, to report the exact fault and its position.
+    /// Reports the exact fault and its position, and decodes what only lacks padding.
     init(oddBase64 text: [UInt8]) throws(ReceiptDataError) {
         let unpadded = text.prefix { $0 != UInt8(ascii: "=") }
         if let odd = text[unpadded.endIndex...].firstIndex(where: { $0 != UInt8(ascii: "=") }) {
             throw Self.foreign(UInt8(ascii: "="), in: text, at: odd - 1)
         }
         guard !unpadded.isEmpty else { throw .empty }
-        var decoded: [UInt8] = []
-        decoded.reserveCapacity(unpadded.count * 3 / 4)
-        var bits: UInt32 = 0
-        var bitCount = 0
-        for (position, character) in unpadded.enumerated() {
-            guard let six = StandardBase64.sixBits(character) else {
-                throw Self.foreign(character, in: text, at: position)
-            }
-            bits = bits << 6 | six
-            bitCount += 6
-            if bitCount >= 8 {
-                bitCount -= 8
-                decoded.append(UInt8(truncatingIfNeeded: bits >> UInt32(bitCount)))
-            }
+        if let odd = unpadded.firstIndex(where: { !StandardBase64.isLetter($0) }) {
+            throw Self.foreign(text[odd], in: text, at: odd)
         }
-        guard unpadded.count % 4 != 1 else { throw .cutShort(characters: unpadded.count) }
-        self.init(bytes: decoded)
+        let padding = [UInt8](repeating: UInt8(ascii: "="), count: (4 - unpadded.count % 4) % 4)
+        guard let bytes = StandardBase64.decoded(unpadded + padding) else {
+            throw .cutShort(characters: unpadded.count)
+        }
+        self.init(bytes: bytes)
     }
 
     /// The confidence that the receipt is complete: 2 if the outer DER length agrees, else 1 if the form is known.

@@ -1,3 +1,4 @@
+import Foundation
 import JSON
 
 /// A receipt text with the usual damage repaired: one or two readings of Base64 remain, to be decoded strictly.
@@ -157,66 +158,24 @@ enum ReceiptWrapping {
     }
 }
 
-/// Decodes standard Base64 as well-behaved clients write it, four characters at a time: an import of millions of
-/// receipts spends its time here. Everything else yields nil and goes to `ReceiptSpelling` for a careful reading.
+/// Standard Base64 as well-behaved clients write it. Everything else goes to `ReceiptSpelling` for a careful reading.
 enum StandardBase64 {
     /// Returns the bytes that `text` encodes; nil unless it is whole groups of the standard alphabet, padded only at
-    /// the end. Unused bits in the last group are dropped.
-    static func decoded(_ text: UnsafeBufferPointer<UInt8>) -> [UInt8]? {
-        guard let last = text.last, text.count.isMultiple(of: 4) else { return nil }
-        let pad = UInt8(ascii: "=")
-        let padding = last == pad ? (text[text.count - 2] == pad ? 2 : 1) : 0
-        let wholeGroups = text.count / 4 - (padding == 0 ? 0 : 1)
-        var isForeign = false
-        // A group is stored as four bytes, of which the next group overwrites the last: hence one byte more.
-        var bytes = [UInt8](unsafeUninitializedCapacity: text.count / 4 * 3 + 1) { room, count in
-            sextets.withUnsafeBufferPointer { sextets in
-                let raw = UnsafeMutableRawBufferPointer(room)
-                var seen: UInt32 = 0
-                for group in 0..<wholeGroups {
-                    let bits = twentyFourBits(of: text, at: group * 4, sextets, &seen)
-                    raw.storeBytes(of: (bits << 8).bigEndian, toByteOffset: group * 3, as: UInt32.self)
-                }
-                isForeign = seen & foreign != 0
-                count = isForeign ? 0 : wholeGroups * 3
-            }
+    /// the end: Foundation takes some texts that go on behind their padding. Unused bits in the last group are dropped.
+    static func decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
+        let padding = text.suffix(4).drop { $0 != UInt8(ascii: "=") }
+        guard !text.isEmpty, text.count.isMultiple(of: 4), padding.count <= 2,
+            padding.allSatisfy({ $0 == UInt8(ascii: "=") })
+        else { return nil }
+        return Data(base64Encoded: Data(text)).map { Array($0) }
+    }
+
+    static func isLetter(_ byte: UInt8) -> Bool {
+        switch byte {
+        case UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "+"), UInt8(ascii: "/"):
+            true
+        default: false
         }
-        guard !isForeign else { return nil }
-        guard padding > 0 else { return bytes }
-        guard let tail = paddedGroup(text.suffix(4).dropLast(padding)) else { return nil }
-        bytes.append(contentsOf: tail)
-        return bytes
-    }
-
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
-
-    /// The six bits of every character of the alphabet; `foreign` for any other byte.
-    private static let sextets = (0...UInt8.max).map { alphabet.firstIndex(of: $0).map { UInt32($0) } ?? foreign }
-
-    /// A bit that no six-bit value has, even when shifted to the front of its group.
-    private static let foreign: UInt32 = 1 << 31
-
-    static func sixBits(_ character: UInt8) -> UInt32? {
-        let bits = sextets[Int(character)]
-        return bits == foreign ? nil : bits
-    }
-
-    private static func twentyFourBits(
-        of text: UnsafeBufferPointer<UInt8>, at start: Int, _ sextets: UnsafeBufferPointer<UInt32>, _ seen: inout UInt32
-    ) -> UInt32 {
-        let first = sextets[Int(text[start])]
-        let second = sextets[Int(text[start + 1])]
-        let third = sextets[Int(text[start + 2])]
-        let fourth = sextets[Int(text[start + 3])]
-        seen |= first | second | third | fourth
-        return first << 18 | second << 12 | third << 6 | fourth
-    }
-
-    /// Decodes one or two bytes from the two or three characters of a padded group.
-    private static func paddedGroup(_ characters: Slice<UnsafeBufferPointer<UInt8>>) -> [UInt8]? {
-        let values = characters.map { sextets[Int($0)] }
-        guard !values.contains(foreign) else { return nil }
-        let bits = values.reduce(0) { $0 << 6 | $1 } << UInt32(6 * (4 - values.count))
-        return (1..<values.count).map { UInt8(truncatingIfNeeded: bits >> UInt32(24 - 8 * $0)) }
     }
 }

@@ -153,9 +153,7 @@ extension SignerChain {
         guard algorithm == "ES256" else { throw .otherAlgorithm }
         let elements = text.elements(chain)
         guard elements.count == 3 else { throw .otherCertificateCount(elements.count) }
-        let certificates = elements.compactMap { element in
-            text.scalar(element).flatMap { Array($0.utf8).withUnsafeBufferPointer(StandardBase64.decoded) }
-        }
+        let certificates = elements.compactMap { text.scalar($0).flatMap { StandardBase64.decoded($0.utf8) } }
         guard certificates.count == elements.count else { throw .unreadableCertificate }
         return certificates
     }
@@ -205,45 +203,29 @@ package struct CompactText: Sendable {
 
 /// Base64url without padding (RFC 7515, section 2), in its only spelling.
 enum Base64URL {
-    private static let alphabet = Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_".utf8)
-    /// The bits of each character; 255 where it is not of the alphabet.
-    private static let sextets = (0...UInt8.max).map { UInt8(alphabet.firstIndex(of: $0) ?? 255) }
-
     static func encoded(_ bytes: some Collection<UInt8>) -> String {
-        var text: [UInt8] = []
-        text.reserveCapacity(bytes.count * 4 / 3 + 2)
-        var (bits, count): (UInt32, UInt32) = (0, 0)
-        for byte in bytes {
-            bits = bits << 8 | UInt32(byte)
-            count += 8
-            while count >= 6 {
-                count -= 6
-                text.append(alphabet[Int(bits >> count & 63)])
-            }
-            bits &= (1 << count) - 1
-        }
-        if count > 0 { text.append(alphabet[Int(bits << (6 - count) & 63)]) }
-        return String(decoding: text, as: UTF8.self)
+        let standard = Data(bytes).base64EncodedString().utf8.prefix { $0 != UInt8(ascii: "=") }
+        return String(decoding: standard.map(otherAlphabet), as: UTF8.self)
     }
 
     /// Returns the bytes; nil for another character, for padding, and where unused bits are set.
     static func decoded(_ text: some Collection<UInt8>) -> [UInt8]? {
-        guard text.count % 4 != 1 else { return nil }
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(text.count / 4 * 3 + 2)
-        var (bits, count): (UInt32, UInt32) = (0, 0)
-        let sextets = sextets
-        for character in text {
-            let sextet = sextets[Int(character)]
-            guard sextet < 64 else { return nil }
-            bits = bits << 6 | UInt32(sextet)
-            count += 6
-            if count >= 8 {
-                count -= 8
-                bytes.append(UInt8(truncatingIfNeeded: bits >> count))
-                bits &= (1 << count) - 1
-            }
+        guard !text.isEmpty else { return [] }
+        let padding = [UInt8](repeating: UInt8(ascii: "="), count: (4 - text.count % 4) % 4)
+        guard let bytes = StandardBase64.decoded(text.map(otherAlphabet) + padding),
+            encoded(bytes.suffix(bytes.count % 3)).utf8.elementsEqual(text.suffix(text.count % 4))
+        else { return nil }
+        return bytes
+    }
+
+    /// Exchanges the two letters in which this alphabet and the standard one differ.
+    private static func otherAlphabet(_ letter: UInt8) -> UInt8 {
+        switch letter {
+        case UInt8(ascii: "+"): UInt8(ascii: "-")
+        case UInt8(ascii: "-"): UInt8(ascii: "+")
+        case UInt8(ascii: "/"): UInt8(ascii: "_")
+        case UInt8(ascii: "_"): UInt8(ascii: "/")
+        default: letter
         }
-        return bits == 0 ? bytes : nil
     }
 }

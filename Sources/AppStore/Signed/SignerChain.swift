@@ -81,7 +81,7 @@ package struct SigningRoot: Sendable {
     /// Apple Root CA - G3 (https://www.apple.com/certificateauthority), valid until 2039. Its SHA-256 is
     /// 63343abfb89a6a03ebb57e9b3f5fa7be7c4f5c756f3017b3a8c488c3653e9179.
     package static let apple: SigningRoot = {
-        let bytes = Array(appleRootG3.utf8).withUnsafeBufferPointer(StandardBase64.decoded) ?? []
+        let bytes = StandardBase64.decoded(appleRootG3.utf8) ?? []
         do {
             return try SigningRoot(der: bytes)
         } catch {
