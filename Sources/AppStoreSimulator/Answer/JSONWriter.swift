@@ -13,14 +13,16 @@ struct JSONWriter {
         self.needsComma = needsComma
     }
 
-    /// Returns one object.
     static func object(reserving count: Int = 1024, _ body: (inout JSONWriter) throws -> Void) rethrows -> [UInt8] {
         var json = JSONWriter(reserving: count)
         try json.object(body)
         return json.bytes
     }
 
-    mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows { try enclosed("{", "}", body) }
+    mutating func object(_ body: (inout JSONWriter) throws -> Void) rethrows {
+        separate()
+        try enclosed("{", "}", body)
+    }
 
     mutating func object(_ key: StaticString, _ body: (inout JSONWriter) throws -> Void) rethrows {
         name(key)
@@ -35,32 +37,27 @@ struct JSONWriter {
     mutating func text(_ key: StaticString, _ value: String) {
         name(key)
         quoted(value)
-        needsComma = true
     }
 
     /// Writes an element of an array.
     mutating func text(_ value: String) {
         separate()
         quoted(value)
-        needsComma = true
     }
 
     mutating func number(_ key: StaticString, _ value: Int64) {
         name(key)
         digits(value)
-        needsComma = true
     }
 
     mutating func boolean(_ key: StaticString, _ value: Bool) {
         name(key)
-        bytes.append(contentsOf: (value ? "true" : "false").utf8)
-        needsComma = true
+        put(value ? "true" : "false")
     }
 
     mutating func null(_ key: StaticString) {
         name(key)
-        bytes.append(contentsOf: "null".utf8)
-        needsComma = true
+        put("null")
     }
 
     /// Writes a number of the receipt, which Apple writes as a number.
@@ -74,7 +71,6 @@ struct JSONWriter {
         guard swapsTypes else { return text(key, value) }
         name(key)
         bytes.append(contentsOf: value.utf8)
-        needsComma = true
     }
 
     /// Writes a boolean of a row, which Apple writes as a string.
@@ -99,14 +95,10 @@ struct JSONWriter {
 
     /// Writes one date. Its parts need no escapes, so they go straight to the bytes.
     private mutating func dated(_ key: StaticString, _ suffix: StaticString, _ value: (inout JSONWriter) -> Void) {
-        separate()
-        bytes.append(UInt8(ascii: "\""))
-        key.withUTF8Buffer { bytes.append(contentsOf: $0) }
-        suffix.withUTF8Buffer { bytes.append(contentsOf: $0) }
-        ("\":\"" as StaticString).withUTF8Buffer { bytes.append(contentsOf: $0) }
+        name(key, suffix)
+        put("\"")
         value(&self)
-        bytes.append(UInt8(ascii: "\""))
-        needsComma = true
+        put("\"")
     }
 
     private mutating func digits(_ value: Int64) {
@@ -115,49 +107,43 @@ struct JSONWriter {
     }
 
     private mutating func enclosed(
-        _ open: Unicode.Scalar, _ close: Unicode.Scalar, _ body: (inout JSONWriter) throws -> Void
+        _ open: StaticString, _ close: StaticString, _ body: (inout JSONWriter) throws -> Void
     ) rethrows {
-        separate()
-        bytes.append(UInt8(ascii: open))
+        put(open)
         needsComma = false
         try body(&self)
-        bytes.append(UInt8(ascii: close))
+        put(close)
         needsComma = true
     }
 
-    private mutating func name(_ key: StaticString) {
+    private mutating func name(_ key: StaticString, _ suffix: StaticString = "") {
         separate()
-        bytes.append(UInt8(ascii: "\""))
-        key.withUTF8Buffer { bytes.append(contentsOf: $0) }
-        ("\":" as StaticString).withUTF8Buffer { bytes.append(contentsOf: $0) }
-        needsComma = false
+        put("\"")
+        put(key)
+        put(suffix)
+        put("\":")
     }
 
     private mutating func separate() {
-        if needsComma { bytes.append(UInt8(ascii: ",")) }
-        needsComma = false
+        if needsComma { put(",") }
+        needsComma = true
     }
+
+    private mutating func put(_ word: StaticString) { word.withUTF8Buffer { bytes.append(contentsOf: $0) } }
 
     private mutating func quoted(_ value: String) {
         var value = value
-        bytes.append(UInt8(ascii: "\""))
+        put("\"")
         value.withUTF8 { text in
             guard text.contains(where: { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }) else {
                 return bytes.append(contentsOf: text)
             }
-            for byte in text { escaped(byte) }
+            for byte in text {
+                if byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { put(#"\"#) }
+                bytes.append(max(byte, UInt8(ascii: " ")))
+            }
         }
-        bytes.append(UInt8(ascii: "\""))
-    }
-
-    private mutating func escaped(_ byte: UInt8) {
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"):
-            bytes.append(UInt8(ascii: "\\"))
-            bytes.append(byte)
-        case 0..<0x20: bytes.append(UInt8(ascii: " "))
-        default: bytes.append(byte)
-        }
+        put("\"")
     }
 }
 
