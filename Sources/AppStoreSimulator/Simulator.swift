@@ -4,7 +4,6 @@ import Synchronization
 /// A simulated App Store: customers who live by their scripts on the real clock, and a verifyReceipt that reports their
 /// state. It follows only Apple's documented behaviour and shares no code with the program it tests.
 package final class Simulator: Sendable {
-    /// The configuration.
     package let options: SimulatorOptions
     /// The instant around which the population is laid out, in milliseconds since 1970.
     package let epochMilliseconds: Int64
@@ -93,7 +92,6 @@ package final class Simulator: Sendable {
 }
 
 extension Simulator {
-    /// The current shared secret.
     package var sharedSecret: String { String(decoding: world.secret, as: UTF8.self) }
 
     /// Rotates the secret: from now on only this one is valid.

@@ -1,6 +1,5 @@
 /// The configuration of a simulated App Store.
 package struct SimulatorOptions: Sendable {
-    /// The address to listen on.
     package var host = "127.0.0.1"
     /// The port to listen on; 0 takes any free one.
     package var port = 8090
@@ -12,7 +11,6 @@ package struct SimulatorOptions: Sendable {
     package var bundleID = "com.example.tracker"
     /// Customers of the production store at the start.
     package var customers = 200
-    /// Customers of the sandbox at the start.
     package var sandboxCustomers = 10
     /// New customers of the production store per month, spread evenly from the epoch on.
     package var arrivalsPerMonth = 0.0
@@ -24,9 +22,7 @@ package struct SimulatorOptions: Sendable {
     /// The instant around which the population is laid out, in milliseconds since 1970; nil means the start of the
     /// process. The same seed and epoch give the same lives.
     package var epochMilliseconds: Int64?
-    /// The traits of the drawn customers.
     package var traits = CustomerTraits()
-    /// The events of the drawn customers.
     package var chances = PeriodChances()
     /// Whether lives stand still at the epoch while the request dates move: every response then stays the same.
     package var standsStill = false
@@ -135,17 +131,11 @@ package struct CustomerTraits: Codable, Sendable {
     package var quirk = 0.04
 
     /// No traits: plain subscribers with today's receipts.
-    package static let none: CustomerTraits = {
-        var traits = CustomerTraits()
-        let all: [WritableKeyPath<CustomerTraits, Double>] = [
-            \.freeTrial, \.payAsYouGo, \.payUpFront, \.offerCode, \.grace, \.familyShared, \.magazine,
-            \.ownBesideShared, \.withoutSubscription, \.lifetime, \.coins, \.restored, \.secondCustomer,
-            \.sendsRenewals, \.accountToken, \.legacyReceipt, \.quantities, \.seasons, \.commitments,
-            \.groups, \.seats, \.namesPlan, \.quirk,
-        ]
-        for path in all { traits[keyPath: path] = 0 }
-        return traits
-    }()
+    package static let none = CustomerTraits(
+        freeTrial: 0, payAsYouGo: 0, payUpFront: 0, offerCode: 0, grace: 0, familyShared: 0, magazine: 0,
+        ownBesideShared: 0, withoutSubscription: 0, lifetime: 0, coins: 0, restored: 0, secondCustomer: 0,
+        sendsRenewals: 0, accountToken: 0, legacyReceipt: 0, quantities: 0, seasons: 0, commitments: 0, groups: 0,
+        seats: 0, namesPlan: 0, quirk: 0)
 }
 
 /// The probability of each event in one paid period of a drawn customer, 0 to 1. A period has at most one event.

@@ -1,8 +1,6 @@
 /// A JSON value with exact numbers.
 package enum JSONValue: Sendable, Hashable {
-    /// `null`
     case null
-    /// `true` or `false`
     case bool(Bool)
     /// A whole number.
     case integer(Int64)

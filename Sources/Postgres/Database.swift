@@ -119,7 +119,6 @@ package final class Database: Sendable {
     }
 }
 
-/// The load on a database's connections.
 package struct DatabaseLoad: Sendable, Hashable {
     /// The number of reads waiting to be sent.
     package var waitingReads = 0

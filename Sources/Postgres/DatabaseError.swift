@@ -2,7 +2,6 @@ import CLibPQ
 
 /// A failed database call: the reason and the remedy, without parameter values and without the password.
 package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible {
-    /// The kind of failure.
     package enum Kind: Sendable, Hashable {
         /// The server refused the statement. Carries the names of constraint and table where the server gave them.
         case server(sqlState: String, constraint: String?, table: String?)
@@ -15,11 +14,8 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         case commitUnknown
         /// The statement ran, or its caller waited, longer than the limit.
         case timedOut
-        /// The queue is full.
         case queueFull
-        /// The database was closed.
         case closed
-        /// The caller's task was cancelled.
         case cancelled
         /// A column does not exist, is NULL, or has another type than requested.
         case decoding
@@ -35,7 +31,6 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         case alarm
     }
 
-    /// The kind of failure.
     package let kind: Kind
     /// One sentence: what failed, where, and the remedy.
     package let message: String
@@ -49,7 +44,6 @@ package struct DatabaseError: Error, Sendable, Hashable, CustomStringConvertible
         self.isStalePreparation = isStalePreparation
     }
 
-    /// The message.
     package var description: String { message }
 
     /// The server's five-character SQLSTATE; nil when the failure did not come from the server.
@@ -107,7 +101,6 @@ package enum DatabaseNote: Sendable, Hashable, CustomStringConvertible {
     /// A problem that is already solved, or will be with the next connection.
     case detail(String)
 
-    /// The note as a sentence.
     package var description: String {
         switch self {
         case .lost(_, let reason): "\(reason) Trying again until it works."

@@ -59,7 +59,6 @@ package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomReflect
 
 /// The addresses and limits for asking Apple.
 package struct AppStoreOptions: Sendable {
-    /// Apple's production endpoint.
     package static let appleProductionURL = "https://buy.itunes.apple.com/verifyReceipt"
     /// Apple's sandbox endpoint, also for TestFlight and App Review purchases.
     package static let appleSandboxURL = "https://sandbox.itunes.apple.com/verifyReceipt"

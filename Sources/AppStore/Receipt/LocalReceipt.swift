@@ -56,7 +56,6 @@ package struct LocalReceipt: Sendable, Hashable {
 /// One purchase in a receipt on the device, unchanged: a hint, never a proof. The receipt does not learn about later
 /// renewals, refunds or upgrades until the device refreshes it.
 package struct LocalPurchase: Sendable, Hashable {
-    /// The product bought.
     package internal(set) var productID: String?
     /// The id of one delivery of the purchase. Another receipt may have another id for the same purchase.
     package internal(set) var transactionID: String?
@@ -72,7 +71,6 @@ package struct LocalPurchase: Sendable, Hashable {
 
 /// The outcome of reading a receipt locally. Never an error, because Apple may judge what cannot be read here.
 package enum LocalReading: Sendable, Hashable {
-    /// The receipt's contents.
     case read(LocalReceipt)
     /// The fault, as half a sentence: "a property list without purchase-info".
     case unreadable(String)

@@ -152,7 +152,6 @@ package enum ServerEndpoint: Sendable, Hashable {
 
 /// A request to Apple about the customer of one transaction.
 package struct ServerRequest: Sendable {
-    /// The key that signs the requests.
     package var key: ServerKey
     /// Apple's number of the app; texts of production that name another one are of another app.
     package var appleAppID: Int64?

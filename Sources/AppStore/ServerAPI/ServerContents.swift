@@ -29,9 +29,7 @@ package struct ServerContents: Sendable, Hashable {
     package struct Status: Sendable, Hashable {
         /// `status`, 1 to 5 so far.
         package let status: Int?
-        /// Its last transaction.
         package let transaction: Text?
-        /// Its renewal.
         package let renewal: Text?
     }
 
@@ -70,7 +68,6 @@ package struct ServerContents: Sendable, Hashable {
     /// Whether a history was read on from a revision to its end: what it lacks is as it was.
     package var readsOn: Bool { transactions != nil && from != nil && !goesOn }
 
-    /// All signed texts.
     package var texts: [Text] { answeredTexts + [named].compactMap(\.self) }
 
     /// The signed texts of the statuses and the history.

@@ -10,7 +10,6 @@ package struct ServerKey: Sendable, Hashable, CustomStringConvertible, CustomRef
     package let id: String
     /// The issuer of the team's keys.
     package let issuer: String
-    /// The app.
     package let bundleID: String
     /// The private key as PEM with PKCS#8 of the curve P-256.
     private let pem: String
@@ -92,9 +91,7 @@ final class ServerTokens: Sendable {
 
 /// The addresses and limits for asking the App Store Server API.
 package struct ServerAPIOptions: Sendable {
-    /// Apple's address for production.
     package static let appleProductionURL = "https://api.storekit.apple.com"
-    /// Apple's address for the sandbox.
     package static let appleSandboxURL = "https://api.storekit-sandbox.apple.com"
 
     /// The address for production, without a path at the end.

@@ -58,9 +58,7 @@ package struct RenewalExtension: Sendable, Hashable {
         }
     }
 
-    /// The days, 1 to 90.
     package let days: Int
-    /// Why.
     package let reason: Reason
 
     /// Creates an extension; nil for a number of days that Apple does not take.
@@ -87,7 +85,6 @@ package struct ConsumptionReport: Sendable, Hashable {
         var word: String { self == .delivered ? "DELIVERED" : "UNDELIVERED_\(rawValue.uppercased())" }
     }
 
-    /// What the app would like Apple to decide.
     package enum Preference: String, Sendable, CaseIterable {
         case decline, full, prorated
 
@@ -95,7 +92,6 @@ package struct ConsumptionReport: Sendable, Hashable {
         var word: String { self == .decline ? "DECLINE" : "GRANT_\(rawValue.uppercased())" }
     }
 
-    /// Whether the app delivered it.
     package let delivery: Delivery
     /// Whether the customer could try it before.
     package let sampled: Bool

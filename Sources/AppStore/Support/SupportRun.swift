@@ -163,13 +163,10 @@ extension SupportAnswer {
 
 /// A support call to make.
 package struct SupportRequest: Sendable {
-    /// The key that signs the request.
     package var key: ServerKey
     /// Apple's number of the app; a text of production that names another one is not shown.
     package var appleAppID: Int64?
-    /// Where to ask.
     package var environment: StoreEnvironment
-    /// What to ask.
     package var question: SupportQuestion
     /// Waits for its turn: returns nil when the call may be made, else the seconds to wait before another question.
     package var turn: @Sendable () async -> Double?
@@ -186,7 +183,6 @@ package struct SupportRequest: Sendable {
 
 /// What became of a support call; thrown where a call ends all of it.
 package struct SupportAnswer: Error, Hashable {
-    /// What Apple said.
     package enum Outcome: Sendable, Hashable {
         /// Apple answered, or did it; texts are verified.
         case done(SupportContents)
@@ -196,7 +192,6 @@ package struct SupportAnswer: Error, Hashable {
         case failed(String, code: Int?)
     }
 
-    /// What Apple said.
     package let outcome: Outcome
     /// How long Apple asks to wait, in seconds; nil where it does not.
     package var retryAfterSeconds: Double?
@@ -228,9 +223,7 @@ package struct TestNotification: Sendable, Hashable {
         package let result: String
     }
 
-    /// `notificationUUID`.
     package let uuid: String
-    /// The attempts so far.
     package let attempts: [Attempt]
 }
 
@@ -240,9 +233,7 @@ package struct ExtensionStatus: Sendable, Hashable {
     package let isComplete: Bool
     /// When it was complete, in milliseconds since 1970.
     package let completedAt: Int64?
-    /// How many were extended.
     package let succeeded: Int64
-    /// How many were not.
     package let failed: Int64
 }
 

@@ -219,7 +219,6 @@ extension SimulatorReply {
         .object(code) { $0.text("error", reason) }
     }
 
-    /// Returns a reply of one object of JSON.
     static func object(_ code: Int = 200, _ body: (inout JSONWriter) throws -> Void) rethrows -> SimulatorReply {
         SimulatorReply(
             code: code, headers: [("Content-Type", "application/json")], body: try JSONWriter.object(body))
@@ -250,12 +249,10 @@ struct CustomerRequest: Decodable, Sendable {
     }
 }
 
-/// The body of `POST /simulator/secret`.
 struct SecretRequest: Decodable, Sendable {
     let secret: String
 }
 
-/// The body of `POST /simulator/certificate`.
 struct CertificateRequest: Decodable, Sendable {
     let certificate: StoreCertificate
 }
@@ -333,7 +330,6 @@ extension CustomerScript.Step: Codable {
             action: try CustomerAction(from: decoder))
     }
 
-    /// Writes the same form.
     package func encode(to encoder: any Encoder) throws {
         var values = encoder.container(keyedBy: CodingKeys.self)
         try values.encode(period, forKey: .period)
@@ -344,7 +340,6 @@ extension CustomerScript.Step: Codable {
 
 /// The answer to an action: the truth afterwards, and the transaction that the action made.
 package struct ActionAnswer: Encodable, Sendable {
-    /// The customer's truth after the action.
     package var truth: CustomerTruth
     /// The purchase or period that the action made.
     package var transaction: DeliveryTruth?

@@ -16,25 +16,19 @@ package struct DeliveryTruth: Codable, Sendable {
 
     /// The customer of the app who bought it.
     package var customer: String
-    /// The product bought.
     package var product: String
-    /// What kind of product it is.
     package var kind: DeliveryKind
-    /// The number of pieces.
     package var quantity: Int
-    /// The server's transaction id.
     package var transactionID: String
     /// Apple's id of the chain; the transaction id for a one-time purchase.
     package var originalTransactionID: String
     /// Absent for one-time purchases and for family members.
     package var webOrderLineItemID: String?
-    /// The token in the row.
     package var appAccountToken: String?
     /// When the store first showed it.
     package var booked: Int64
     /// The date of the purchase.
     package var purchase: Int64
-    /// The end of a period.
     package var expires: Int64?
     /// `PURCHASED`, `FAMILY_SHARED` or `ASSIGNED`.
     package var ownership: String
@@ -72,9 +66,7 @@ package struct PendingTruth: Codable, Sendable {
     /// The customer of the app who asked.
     package var customer: String
     package var product: String
-    /// The number of pieces.
     package var quantity: Int
-    /// The token the app passed.
     package var appAccountToken: String?
     /// The date of the question.
     package var asked: Int64

@@ -3,7 +3,6 @@ import Synchronization
 
 /// What a fault or a lag is about.
 package enum StoreChannel: String, Codable, Sendable, CaseIterable {
-    /// verifyReceipt.
     case verifyReceipt = "verify_receipt"
     /// The App Store Server API.
     case serverAPI = "server_api"
@@ -214,7 +213,6 @@ final class Conditions: Sendable {
 }
 
 extension Fault {
-    /// Returns the reply with the fault applied.
     func applied(to reply: SimulatorReply) -> SimulatorReply {
         var reply = reply
         switch kind {
@@ -253,7 +251,6 @@ package struct Lag: Codable, Sendable {
     /// The longest delay, in seconds.
     package static let secondsMax = 86_400.0
 
-    /// The delay.
     package var seconds: Double
     /// What lags; nil means verifyReceipt.
     package var channel: StoreChannel?
@@ -273,7 +270,6 @@ extension Simulator {
         serverConditions.clearFaults()
     }
 
-    /// Delays the answers about some accounts.
     package func add(_ lag: Lag) { conditions(of: lag.channel ?? .verifyReceipt).add(lag) }
 
     /// Removes all delays.

@@ -5,7 +5,6 @@ package struct CustomerTruth: Codable, Sendable {
     package var customer: String
     /// The bundle id of the app.
     package var app: String
-    /// `Production` or `Sandbox`.
     package var environment: StoreEnvironment
     /// The instant of these data.
     package var now: Int64
@@ -51,25 +50,20 @@ package enum AccessTruth: String, Codable, Sendable, CaseIterable {
 package struct SubscriptionTruth: Codable, Sendable {
     /// Apple's id of the chain.
     package var originalTransactionID: String
-    /// The current product.
     package var product: String
-    /// Apple's subscription group.
     package var group: String
     /// Whether it entitles at this instant.
     package var access: AccessTruth
     /// Apple's `status`, 1 to 5, as the Server API and notifications say it.
     package var appleStatus: AppleStatus
-    /// The product of the next renewal.
     package var autoRenewProduct: String
     /// Whether renewal is on; within a term, whether Apple will try the next payment.
     package var autoRenewStatus: Bool
     /// The term of payments that runs.
     package var term: TermTruth?
-    /// The seats with which a group renews.
     package var renewalSeats: Int?
     /// Apple's code, 1 to 5, once the subscription ended or is in retry.
     package var expirationIntent: Int?
-    /// Whether Apple retries the charge.
     package var inBillingRetry: Bool
     /// The end of the grace period, even after it has passed.
     package var graceUntil: Int64?
@@ -100,15 +94,11 @@ package struct SubscriptionTruth: Codable, Sendable {
 package struct TermTruth: Codable, Sendable {
     /// The number of the newest payment, from 1.
     package var payment: Int
-    /// The payments of the term.
     package var payments: Int
-    /// The end of the term.
     package var ends: Int64
     /// Whether the term renews: the customer's will.
     package var autoRenewStatus: Bool
-    /// The product of the next term.
     package var autoRenewProduct: String
-    /// The plan of what follows.
     package var followingPlan: BillingPlan
 
     enum CodingKeys: String, CodingKey {
@@ -126,7 +116,6 @@ package struct PeriodTruth: Codable, Sendable {
     package var transactionID: String
     /// Absent for family members.
     package var webOrderLineItemID: String?
-    /// The product bought.
     package var product: String
     /// When the store charged the period and first showed it.
     package var booked: Int64
@@ -134,17 +123,13 @@ package struct PeriodTruth: Codable, Sendable {
     package var purchase: Int64
     /// Its end.
     package var expires: Int64
-    /// Whether it was free.
     package var isTrial: Bool
-    /// The offer that reduced its price.
     package var offer: PeriodOffer?
     /// When it was refunded, revoked or replaced.
     package var cancelled: Int64?
     /// Whether a product of a higher level replaced it.
     package var upgraded: Bool
-    /// How it was paid.
     package var plan: BillingPlan
-    /// The number of a payment in its term, from 1.
     package var payment: Int?
     /// The end of the term, as known with this payment.
     package var termEnds: Int64?
@@ -197,9 +182,7 @@ package struct LifeEventTruth: Codable, Sendable {
 
 /// A one-time purchase.
 package struct PurchaseTruth: Codable, Sendable {
-    /// Apple's id.
     package var transactionID: String
-    /// The product bought.
     package var product: String
     /// The date of the purchase.
     package var purchase: Int64

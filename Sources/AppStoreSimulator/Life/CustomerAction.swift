@@ -1,6 +1,5 @@
 /// An action of a customer, a bank or Apple at one instant.
 package struct CustomerAction: Codable, Sendable {
-    /// The kind of action.
     package enum Kind: String, Codable, Sendable, CaseIterable {
         /// Apple refunds the running period, or an older one.
         case refund
@@ -73,7 +72,6 @@ package struct CustomerAction: Codable, Sendable {
         case setAccountToken = "set_account_token"
     }
 
-    /// The kind of action.
     package var kind: Kind
     /// For `refund`: renewal stays on (Apple usually turns it off).
     package var keepsRenewal: Bool?

@@ -28,7 +28,6 @@ package struct CustomerScript: Sendable {
         /// The point in the period: 0 is its start and 1 its end. Values beyond 1 count in periods after the end, but a
         /// period counts as at most a month.
         package var at: Double
-        /// The action.
         package var action: CustomerAction
     }
 
@@ -76,9 +75,7 @@ package struct CustomerScript: Sendable {
     package var hasRestored = false
     /// When renewals are charged.
     package var chargeHabit = ChargeHabit.onTime
-    /// The number of past periods at the start.
     package var pastPeriods = 0
-    /// The planned actions by period.
     package var steps: [Step] = []
     /// Whether the seed decides further actions, period by period.
     package var isDrawn = false

@@ -48,15 +48,11 @@ package struct NotificationTruth: Codable, Sendable {
         }
     }
 
-    /// Apple's id.
     package var notificationUUID: String
-    /// Apple's type.
     package var type: String
-    /// Apple's subtype.
     package var subtype: String?
     /// The customer; nil for tests and summaries.
     package var customer: String?
-    /// `Production` or `Sandbox`.
     package var environment: StoreEnvironment
     /// The transaction it is about.
     package var transactionID: String?
@@ -99,7 +95,6 @@ package struct NotificationTruth: Codable, Sendable {
 
 /// Where the store sends notifications, and what happens to them on the way.
 package struct NotificationOptions: Codable, Sendable {
-    /// The longest delay, in seconds.
     package static let delaySecondsMax = 86_400.0
 
     /// The form of the notifications.
@@ -110,9 +105,7 @@ package struct NotificationOptions: Codable, Sendable {
         case second = "2"
     }
 
-    /// An address over HTTP.
     package var url: String
-    /// The form.
     package var version = Version.second
     /// The share, 0 to 1, that never arrives.
     package var shareDropped = 0.0

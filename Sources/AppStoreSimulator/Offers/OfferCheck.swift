@@ -101,7 +101,6 @@ package struct OfferSignature: Codable, Sendable {
     package var bundleID: String
     /// The id of the key that signed.
     package var keyID: String
-    /// The product of the offer.
     package var productID: String
     package var offerID: String
     /// The token of the purchase, if the app passes one; it is then signed as an empty text.
@@ -296,7 +295,6 @@ extension Simulator {
 struct KeyRequest: Decodable, Sendable {
     let keyID: String
     let issuerID: String
-    /// The public key as PEM.
     let publicKey: String
 
     enum CodingKeys: String, CodingKey {

@@ -23,7 +23,6 @@ struct Account: Sendable {
     var ids: AccountIDs { AccountIDs(index: index, environment: environment) }
     /// The subscriptions that have begun.
     var begun: [Life] { lives.filter { $0.start <= now } }
-    /// The one-time purchases that the store has booked.
     var bought: [OneTimePurchase] { purchases.purchases.filter { $0.bookedAt <= now } }
     var listedPurchases: [OneTimePurchase] { purchases.purchases.filter { $0.isListed(at: now) } }
     var isDeleted: Bool { deletedAt != nil }
@@ -217,7 +216,6 @@ extension Life {
 
 /// What restores do to one-time purchases: a non-consumable gets a new row, a consumable does not come back.
 extension Account {
-    /// Returns whether a receipt contains a purchase.
     func holds(_ purchase: OneTimePurchase, in receipt: ReceiptIdentity) -> Bool {
         guard purchase.isListed(at: receipt.creation) else { return false }
         guard purchase.product.kind == .consumable, let restoredAt = restoredAt(receipt) else { return true }

@@ -55,7 +55,6 @@ struct AccountIDs: Sendable {
         return UUID.text(high & ~0xF000 | 0x4000, low & ~(3 << 62) | 2 << 62)
     }
 
-    /// Apple's id of the account in this app.
     var appTransaction: String { String(Self.firstAppTransaction + appTransactionRoom + index) }
 
     /// Returns the account that has a transaction or app transaction with an id; nil for ids of no account.
@@ -105,7 +104,6 @@ package struct SimulatedCustomer: Codable, Sendable {
     package var app: String
     /// The name, like `c000017`; the app's own user id.
     package var customer: String
-    /// `Production` or `Sandbox`.
     package var environment: StoreEnvironment
     /// The device's receipt in Base64.
     package var receipt: String
@@ -127,9 +125,7 @@ package struct SimulatedUpload: Codable, Sendable {
     package var app: String
     /// The app's own user id; `c000017b` is a second customer on the Apple account of `c000017`.
     package var customer: String
-    /// `Production` or `Sandbox`.
     package var environment: StoreEnvironment
-    /// The receipt in Base64.
     package var receipt: String
     /// The time of the upload, in milliseconds since 1970.
     package var at: Int64

@@ -137,7 +137,6 @@ extension World {
         receipt(of: account, creation: account.firstReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
     }
 
-    /// Returns the newest receipt the store has written.
     func latestReceipt(of account: Account) -> String {
         receipt(of: account, creation: account.newestReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
     }

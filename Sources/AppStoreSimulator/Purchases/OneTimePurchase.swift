@@ -35,7 +35,6 @@ struct OneTimePurchase: Sendable {
     var product: OneTimeProduct { order.product }
     var buyer: Buyer { order.buyer }
 
-    /// Apple's purchase date.
     var at: StoreTime { bookedAt.wholeSecond }
 
     func isListed(at moment: StoreTime) -> Bool {
@@ -90,10 +89,8 @@ package enum DeliveryKind: String, Codable, Sendable, CaseIterable {
 
 /// How many pieces of a product one purchase has: 1 to 10, as Apple allows.
 package struct PurchaseQuantity: Codable, Sendable, Hashable {
-    /// One piece.
     package static let one = PurchaseQuantity(count: 1)
 
-    /// The number of pieces.
     package let count: Int
 
 }
@@ -105,12 +102,10 @@ extension PurchaseQuantity {
         self.count = count
     }
 
-    /// Reads a number.
     package init(from decoder: any Decoder) throws {
         self = try decoder.value("a purchase has 1 to 10 pieces") { PurchaseQuantity($0) }
     }
 
-    /// Writes the number.
     package func encode(to encoder: any Encoder) throws { try count.encode(to: encoder) }
 }
 
@@ -153,11 +148,9 @@ package struct AccountToken: Codable, Sendable, Hashable {
         self.text = uuid.uuidString.lowercased()
     }
 
-    /// Reads the text of a UUID.
     package init(from decoder: any Decoder) throws {
         self = try decoder.value("a token is a UUID") { AccountToken($0) }
     }
 
-    /// Writes the UUID in lower case.
     package func encode(to encoder: any Encoder) throws { try text.encode(to: encoder) }
 }

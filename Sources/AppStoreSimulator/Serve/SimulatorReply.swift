@@ -6,7 +6,6 @@ package struct SimulatorRequest: Sendable {
     package var method: String
     /// The path with its query.
     package var path: String
-    /// The whole body.
     package var body: [UInt8] = []
     /// The value of the header `Authorization`.
     package var authorization: String?
@@ -14,7 +13,6 @@ package struct SimulatorRequest: Sendable {
 
 /// One HTTP response, and the fault in its delivery.
 package struct SimulatorReply: Sendable {
-    /// The part of the body that is sent.
     package enum Delivery: Sendable, Equatable {
         /// All of it.
         case whole
@@ -27,15 +25,12 @@ package struct SimulatorReply: Sendable {
         case never
     }
 
-    /// The HTTP status.
     package var code = 200
     /// Names and values, without Content-Length.
     package var headers: [(name: String, value: String)] = []
-    /// The whole body.
     package var body: [UInt8]
     /// Seconds to wait before the first byte is sent.
     package var delaySeconds = 0.0
-    /// The part of the body that is sent.
     package var delivery = Delivery.whole
 }
 

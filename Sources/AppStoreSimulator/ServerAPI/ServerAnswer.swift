@@ -87,7 +87,6 @@ extension JSONWriter {
 }
 
 extension Fault {
-    /// Returns the reply of the Server API with the fault applied.
     func applied(toServer reply: SimulatorReply, at now: StoreTime) -> SimulatorReply {
         switch kind {
         case .status:

@@ -12,7 +12,6 @@ extension Simulator {
         let productId: String?
         let storefrontCountryCodes: [String]?
 
-        /// Returns days and request identifier.
         func checked() throws(ServerError) -> (days: Int, request: String) {
             guard let extendByDays, (1...90).contains(extendByDays) else { throw .invalidDays }
             guard let extendReasonCode, (0...3).contains(extendReasonCode) else { throw .invalidReason }

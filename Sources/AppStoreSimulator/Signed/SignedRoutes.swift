@@ -6,9 +6,7 @@ package struct SimulatedTransaction: Codable, Sendable {
     package var app: String
     /// The name, like `c000017`.
     package var customer: String
-    /// `Production` or `Sandbox`.
     package var environment: StoreEnvironment
-    /// Apple's id.
     package var transactionID: String
     /// The text in compact form.
     package var signedTransaction: String
@@ -67,13 +65,11 @@ extension Simulator {
             signedTransaction: try pen.transaction(transaction, at: moment))
     }
 
-    /// Answers `GET /simulator/signed-transactions`.
     func signedTransactionList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         let part = try part(query, at: now)
         return try list(try signedTransactions(from: part.from, count: part.count), query)
     }
 
-    /// Answers `GET /simulator/signed-uploads`.
     func signedUploadList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         try list(try signedUploads(since: try query.instant("since") ?? .min, until: try query.instant("until")), query)
     }

@@ -72,7 +72,6 @@ package struct SigningAuthority: Sendable {
         encodedHeader = Self.base64URL(header)
     }
 
-    /// The public key of the signer.
     package var publicKey: P256.Signing.PublicKey { key.publicKey }
 
     var keyPEM: String { key.pemRepresentation + "\n" }
@@ -185,7 +184,6 @@ extension Simulator {
     /// Returns the authority that signs the store's texts.
     package func signingAuthority() throws -> SigningAuthority { try signatory.authority(at: clock.now) }
 
-    /// Answers `GET /simulator/signing-root`.
     func signingRoot() throws -> SimulatorReply {
         SimulatorReply(
             headers: [("Content-Type", "application/x-pem-file")], body: Array(try signingAuthority().rootPEM.utf8))

@@ -5,7 +5,6 @@ package struct Statement: Sendable, Hashable {
     /// The SQL, with `$1`, `$2`, … for parameters.
     package let sql: String
 
-    /// Creates a statement.
     package init(name: String, sql: String) { (self.name, self.sql) = (name, sql) }
 }
 
@@ -20,19 +19,13 @@ package struct Parameter: Sendable, Hashable {
         self.bytes = bytes
     }
 
-    /// A `bool`.
     package static func bool(_ value: Bool?) -> Parameter { Parameter(.bool, value.map(BinaryForm.bool)) }
-    /// An `int2`.
     package static func int2(_ value: Int16?) -> Parameter { Parameter(.int2, value.map(BinaryForm.integer)) }
-    /// An `int4`.
     package static func int4(_ value: Int32?) -> Parameter { Parameter(.int4, value.map(BinaryForm.integer)) }
-    /// An `int8`.
     package static func int8(_ value: Int64?) -> Parameter { Parameter(.int8, value.map(BinaryForm.integer)) }
-    /// A `float8`.
     package static func float8(_ value: Double?) -> Parameter { Parameter(.float8, value.map(BinaryForm.float8)) }
     /// A `text`; the server refuses U+0000.
     package static func text(_ value: String?) -> Parameter { Parameter(.text, value.map(BinaryForm.text)) }
-    /// A `bytea`.
     package static func bytea(_ value: [UInt8]?) -> Parameter { Parameter(.bytea, value) }
     /// A `jsonb` from JSON text; the server refuses text that is not JSON.
     package static func jsonb(_ value: String?) -> Parameter { Parameter(.jsonb, value.map(BinaryForm.jsonb)) }
@@ -46,21 +39,14 @@ package struct Parameter: Sendable, Hashable {
 
 /// One-dimensional arrays; an element that is nil is NULL.
 extension Parameter {
-    /// A `bool[]`.
     package static func bools(_ values: [Bool?]) -> Parameter { array(.bools, of: .bool, values, BinaryForm.bool) }
-    /// An `int2[]`.
     package static func int2s(_ values: [Int16?]) -> Parameter { array(.int2s, of: .int2, values, BinaryForm.integer) }
-    /// An `int4[]`.
     package static func int4s(_ values: [Int32?]) -> Parameter { array(.int4s, of: .int4, values, BinaryForm.integer) }
-    /// An `int8[]`.
     package static func int8s(_ values: [Int64?]) -> Parameter { array(.int8s, of: .int8, values, BinaryForm.integer) }
-    /// A `float8[]`.
     package static func float8s(_ values: [Double?]) -> Parameter {
         array(.float8s, of: .float8, values, BinaryForm.float8)
     }
-    /// A `text[]`.
     package static func texts(_ values: [String?]) -> Parameter { array(.texts, of: .text, values, BinaryForm.text) }
-    /// A `bytea[]`.
     package static func byteas(_ values: [[UInt8]?]) -> Parameter { array(.byteas, of: .bytea, values) { $0 } }
     /// A `jsonb[]` from JSON texts.
     package static func jsonbs(_ values: [String?]) -> Parameter {
@@ -192,11 +178,8 @@ package struct CompositeFields {
         isReadable = bytes.count >= 4
     }
 
-    /// The next field as a `bool`.
     package mutating func bool() -> Bool? { next(.bool) }
-    /// The next field as an `int4`.
     package mutating func int4() -> Int32? { next(.int4) }
-    /// The next field as an `int8`.
     package mutating func int8() -> Int64? { next(.int8) }
     /// The next field as text or an enum.
     package mutating func text() -> String? { next(.text) }
