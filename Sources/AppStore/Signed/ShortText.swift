@@ -21,20 +21,6 @@ package enum PackedNotification {
             + ShortText.shortenedStrings(of: payload, numbers: numbers)
     }
 
-    /// Returns the text as it was signed; nil where the number of a header is unknown.
-    package static func restored(_ packed: [UInt8], headers: [Int32: String]) -> [UInt8]? {
-        guard let (number, signature, payload) = parts(of: packed), let header = headers[number],
-            let restored = ShortText.restoredStrings(of: Array(payload), headers: headers)
-        else { return nil }
-        return Array("\(header).\(Base64URL.encoded(restored)).".utf8) + signature
-    }
-
-    /// The numbers of the headers of a packed notification.
-    package static func numbers(in packed: [UInt8]) -> Set<Int32> {
-        guard let (number, _, payload) = parts(of: packed) else { return [] }
-        return ShortText.numbers(in: Array(payload)).union([number])
-    }
-
     /// Returns the outer payload and those of the texts within it, which were verified when they came; nil without one.
     static func payloads(of packed: [UInt8]) -> (outer: [UInt8], transaction: [UInt8]?, renewal: [UInt8]?)? {
         guard let end = packed.firstIndex(of: lineEnd) else { return nil }
@@ -42,16 +28,6 @@ package enum PackedNotification {
         let data = JSONObject(outer)?.object("data")
         func inner(_ name: String) -> [UInt8]? { data?.text(name).flatMap { ShortText.payload(of: Array($0.utf8)) } }
         return (outer, inner("signedTransactionInfo"), inner("signedRenewalInfo"))
-    }
-
-    private static func parts(
-        of packed: [UInt8]
-    ) -> (number: Int32, signature: ArraySlice<UInt8>, payload: ArraySlice<UInt8>)? {
-        guard packed.first == UInt8(ascii: "~"), let end = packed.firstIndex(of: lineEnd),
-            let dot = packed[..<end].firstIndex(of: UInt8(ascii: ".")),
-            let number = Int32(String(decoding: packed[1..<dot], as: UTF8.self))
-        else { return nil }
-        return (number, packed[(dot + 1)..<end], packed[(end + 1)...])
     }
 }
 
@@ -75,20 +51,6 @@ package enum ShortText {
         text.firstIndex(of: dot).map { String(decoding: text[..<$0], as: UTF8.self) }
     }
 
-    /// Returns a text with the number of its header in place of the header; unchanged where the header has none.
-    package static func shortened(_ text: [UInt8], numbers: [String: Int32]) -> [UInt8] {
-        guard let dot = text.firstIndex(of: dot), let number = numbers[String(decoding: text[..<dot], as: UTF8.self)]
-        else { return text }
-        return [sign] + Array("\(number)".utf8) + text[dot...]
-    }
-
-    /// Returns the text as it was signed; nil where the header's number is unknown.
-    package static func restored(_ text: [UInt8], headers: [Int32: String]) -> [UInt8]? {
-        guard text.first == sign else { return text }
-        guard let (number, dot) = reference(in: text[...]), let header = headers[number] else { return nil }
-        return Array(header.utf8) + text[dot...]
-    }
-
     /// Returns the payload of a text, whole or short, without verifying it.
     package static func payload(of text: [UInt8]) -> [UInt8]? {
         let parts = text.split(separator: dot, maxSplits: 3, omittingEmptySubsequences: false)
@@ -106,20 +68,6 @@ package enum ShortText {
         } ?? json
     }
 
-    /// Returns the JSON text as it was before; nil where the number of a header is unknown.
-    package static func restoredStrings(of json: [UInt8], headers: [Int32: String]) -> [UInt8]? {
-        var isComplete = true
-        let restored = replacingStringStarts(of: json) { start in
-            guard let (number, dot) = reference(in: start) else { return nil }
-            guard let header = headers[number] else {
-                isComplete = false
-                return nil
-            }
-            return (Array(header.utf8), dot)
-        }
-        return isComplete ? restored ?? json : nil
-    }
-
     /// Returns a JSON text whose signed texts have the claims that are kept alone.
     package static func reducedStrings(of json: [UInt8]) -> [UInt8] {
         replacingStringStarts(of: json) { text in reduced(text).map { ($0, text.endIndex) } } ?? json
@@ -129,16 +77,6 @@ package enum ShortText {
     static func reduced(_ text: ArraySlice<UInt8>) -> [UInt8]? {
         guard let claims = payload(of: Array(text)).flatMap({ KeptClaims.kept(of: $0) }) else { return nil }
         return [sign, dot] + Array(Base64URL.encoded(claims).utf8) + [dot]
-    }
-
-    /// The numbers of headers in a JSON text with short strings.
-    package static func numbers(in json: [UInt8]) -> Set<Int32> {
-        var numbers: Set<Int32> = []
-        _ = replacingStringStarts(of: json) { start in
-            if let (number, _) = reference(in: start) { numbers.insert(number) }
-            return nil
-        }
-        return numbers
     }
 
     /// Replaces the beginning of strings: `start` gets the contents of a string and returns the new beginning, and where
@@ -165,13 +103,5 @@ package enum ShortText {
         var at = open + 1
         while at < json.count, json[at] != quote { at += json[at] == UInt8(ascii: "\\") ? 2 : 1 }
         return at < json.count ? at : nil
-    }
-
-    /// Returns the number of a short text's header, and where the dot after it is.
-    private static func reference(in text: ArraySlice<UInt8>) -> (number: Int32, dot: Int)? {
-        guard text.first == sign, let dot = text.firstIndex(of: dot),
-            let number = Int32(String(decoding: text[(text.startIndex + 1)..<dot], as: UTF8.self))
-        else { return nil }
-        return (number, dot)
     }
 }

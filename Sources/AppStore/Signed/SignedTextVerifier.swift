@@ -6,7 +6,7 @@ package import JSON
 /// "JWSDecodedHeader"). A chain is verified once and then remembered; each text costs one signature.
 package struct SignedTextVerifier: Sendable {
     private let root: SigningRoot
-    private let chains = VerifiedChains()
+    let chains = VerifiedChains()
 
     /// Creates a verifier that trusts one root.
     package init(trusting root: SigningRoot = .apple) { self.root = root }
@@ -29,8 +29,6 @@ package struct SignedTextVerifier: Sendable {
         guard chain.validity.contains(signedAt) else { throw .outsideValidity }
         return SignedText(payload: text.payload, signedAt: signedAt, chain: chain)
     }
-
-    var chainCount: Int { chains.count }
 
     /// Verifies and remembers a chain that was not known. A header without a chain is refused before `admits` is asked.
     private func newChain(

@@ -27,7 +27,6 @@ struct PackedNotificationTests {
         #expect(packed.count * 4 <= text.count, "\(packed.count) of \(text.count) bytes")
         #expect(PackedNotification.restored(packed, headers: [7: header]) == text)
         #expect(PackedNotification.restored(packed, headers: [8: header]) == nil)
-        #expect(PackedNotification.numbers(in: packed) == [7])
         let read = try #require(SignedNotification(packed: packed))
         #expect(
             read.kind == "DID_RENEW" && read.transaction?.row.transactionID == "1"

@@ -149,14 +149,14 @@ struct SignedTextTests {
         let text = try authority.sign(Self.payload)
         let parts = text.split(separator: ".").map(String.init)
         #expect(await refusal(of: "\(parts[0]).\(parts[1]).\(String(repeating: "A", count: 86))") == .wrongSignature)
-        #expect(verifier.chainCount == 0)
+        #expect(verifier.chains.count == 0)
         for _ in 0..<3 { #expect(await refusal(of: text) == nil) }
-        #expect(verifier.chainCount == 1)
+        #expect(verifier.chains.count == 1)
         for number in 0..<70 {
             let header = authority.header.dropLast() + Array(#","kid":"\#(number)"}"#.utf8)
             #expect(await refusal(of: try authority.sign(Self.payload, header: Array(header))) == nil)
         }
-        #expect(verifier.chainCount == VerifiedChains.chainsMax)
+        #expect(verifier.chains.count == VerifiedChains.chainsMax)
     }
 
     @Test("A header that names no chain of three certificates is refused for that, whether or not chains are admitted")
@@ -181,7 +181,7 @@ struct SignedTextTests {
             return await group.reduce(into: 0) { $0 += $1 ? 1 : 0 }
         }
         #expect(verified == texts.count)
-        #expect(fresh.chainCount == 1)
+        #expect(fresh.chains.count == 1)
     }
 
     @Test("Each reason for a refusal has a text that is refused by it")
