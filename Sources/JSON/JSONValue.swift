@@ -95,11 +95,7 @@ extension JSONValue {
 
     /// Returns a text, or nil; throws ``NotJSON`` for anything else.
     package func textIfPresent(_ name: String) throws(NotJSON) -> String? {
-        switch self[name] {
-        case nil: return nil
-        case .string(let text): return text
-        case .some: throw NotJSON("an object whose \(name) is no text")
-        }
+        try ifPresent(name, "no text") { if case .string(let text) = $0 { text } else { nil } }
     }
 
     /// Returns a whole number; throws ``NotJSON`` for anything else.
@@ -107,20 +103,20 @@ extension JSONValue {
 
     /// Returns a whole number, or nil; throws ``NotJSON`` for anything else.
     package func integerIfPresent(_ name: String) throws(NotJSON) -> Int64? {
-        switch self[name] {
-        case nil: return nil
-        case .integer(let number): return number
-        case .some: throw NotJSON("an object whose \(name) is no whole number")
-        }
+        try ifPresent(name, "no whole number") { if case .integer(let number) = $0 { number } else { nil } }
     }
 
     /// Returns a truth value, or nil; throws ``NotJSON`` for anything else.
     package func flagIfPresent(_ name: String) throws(NotJSON) -> Bool? {
-        switch self[name] {
-        case nil: return nil
-        case .bool(let flag): return flag
-        case .some: throw NotJSON("an object whose \(name) is neither true nor false")
-        }
+        try ifPresent(name, "neither true nor false") { if case .bool(let flag) = $0 { flag } else { nil } }
+    }
+
+    private func ifPresent<Value>(
+        _ name: String, _ otherForm: String, _ read: (JSONValue) -> Value?
+    ) throws(NotJSON) -> Value? {
+        guard let member = self[name] else { return nil }
+        guard let value = read(member) else { throw NotJSON("an object whose \(name) is \(otherForm)") }
+        return value
     }
 
     private static func present<Value>(_ value: Value?, _ name: String) throws(NotJSON) -> Value {
