@@ -115,8 +115,7 @@ extension Simulator {
         try perform(action, on: customer) != nil
     }
 
-    /// Applies an action now and returns what it made. Nil when there is no such customer; throws when the action is
-    /// invalid.
+    /// Applies an action now and returns what it made; nil without such a customer. Throws when the action is invalid.
     package func perform(_ action: CustomerAction, on customer: String) throws(ActionRefused) -> ActionAnswer? {
         guard let index = CustomerName.index(of: customer) else { return nil }
         var action = action
@@ -131,8 +130,7 @@ extension Simulator {
     }
 
     /// Returns the uploads of the devices after `since` and until `until` (now unless given), in milliseconds since
-    /// 1970, in order of time: a receipt with every purchase and every return, with renewals where the app sends them,
-    /// and restores.
+    /// 1970, in order: a receipt with every purchase, return and restore, and with renewals where the app sends them.
     package func uploads(since: Int64 = .min, until: Int64? = nil) -> [SimulatedUpload] {
         let now = until.map { min(StoreTime(milliseconds: $0), self.now) } ?? self.now
         let found = indices(from: 0, count: .max, at: now).flatMap { index -> [SimulatedUpload] in
@@ -161,8 +159,7 @@ extension Simulator {
         }
     }
 
-    /// Returns the store's data about one customer, now or at an instant in milliseconds since 1970; nil when there is
-    /// no such customer then.
+    /// Returns the store's data about one customer, now or at an instant in milliseconds since 1970; nil without one.
     package func truth(of customer: String, at milliseconds: Int64? = nil) -> CustomerTruth? {
         CustomerName.index(of: customer).flatMap { account($0, at: milliseconds) }
             .map { CustomerTruth($0, in: world) }

@@ -14,8 +14,7 @@ package struct SimulatorOptions: Sendable {
     package var sandboxCustomers = 10
     /// New customers of the production store per month, spread evenly from the epoch on.
     package var arrivalsPerMonth = 0.0
-    /// The length of a month in seconds. A week is a quarter of it, a year twelve. Periods are whole seconds, at least
-    /// one.
+    /// The seconds of a month. A week is a quarter of it, a year twelve. Periods are whole seconds, at least one.
     package var monthSeconds = 60.0
     /// The most past periods of a seeded customer at the epoch; each has 0 to this many.
     package var pastPeriodsMax = 6
@@ -57,9 +56,8 @@ extension SimulatorOptions {
     package static let calendarMonthSeconds = 2_629_800.0
     private static let yearMilliseconds: Int64 = 365 * 86_400_000
 
-    /// Returns the options of a second app, whose customers live at the speed of the calendar: the first one arrived a
-    /// year before the instant in milliseconds since 1970, `customers` since then, and as many arrive in each later
-    /// year.
+    /// Returns the options of a second app, whose customers live at the speed of the calendar: `customers` arrived in
+    /// the year before the instant in milliseconds since 1970, and as many arrive in each later year.
     package func calendarApp(_ bundleID: String, customers: Int, at milliseconds: Int64) -> SimulatorOptions {
         var options = self
         // Receipts of one store are forged ones for the other.

@@ -258,8 +258,7 @@ extension UInt8 {
 }
 
 extension UnsafeBufferPointer<UInt8> {
-    /// Returns the position of the next quote or backslash, or the end. It examines eight bytes at once, because most
-    /// of an answer is strings.
+    /// Returns the place of the next quote or backslash, or the end, eight bytes at once: answers are mostly strings.
     fileprivate func endOfPlainText(from start: Int) -> Int {
         var at = start
         let raw = UnsafeRawBufferPointer(self)

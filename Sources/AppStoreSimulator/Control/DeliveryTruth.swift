@@ -1,5 +1,4 @@
-/// What must have been delivered to a customer: one one-time purchase, or one period of a subscription. A purchase stays
-/// in the list after it was finished.
+/// What must have been delivered to a customer: a one-time purchase, even a finished one, or a period of a subscription.
 package struct DeliveryTruth: Codable, Sendable {
     /// A refund, and its reversal.
     package struct Refund: Codable, Sendable {

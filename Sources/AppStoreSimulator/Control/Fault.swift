@@ -12,11 +12,9 @@ package enum StoreChannel: String, Codable, Sendable, CaseIterable {
 package struct Fault: Decodable, Sendable {
     /// The kind of failure.
     package enum Kind: String, Codable, Sendable, CaseIterable {
-        /// A body with only a status: `status`, or 21005 unless given; of the Server API an error with that code, or
-        /// 5000001.
+        /// A body with only `status`, 21005 unless given; of the Server API an error with that code, or 5000001.
         case status
-        /// An HTTP error: `code`, or 503 unless given. The body is plain text for 500 and a page of HTML for the
-        /// others; 429 carries `Retry-After`.
+        /// HTTP `code`, 503 unless given, with plain text for 500, else a page of HTML; 429 carries `Retry-After`.
         case http
         /// No response; the connection closes after `seconds`, 60 unless given.
         case hang

@@ -1,5 +1,4 @@
-/// The store's complete data about one customer at one instant, in the store's own terms. Instants are milliseconds
-/// since 1970.
+/// The store's data about one customer at one instant, in the store's own terms. Instants are milliseconds since 1970.
 package struct CustomerTruth: Codable, Sendable {
     /// The name, like `c000017`.
     package var customer: String

@@ -17,8 +17,7 @@ package struct CustomerAction: Codable, Sendable {
         case upgrade
         /// The customer changes to another product at the next renewal.
         case downgrade
-        /// The customer changes to another product of the same level: at once when it has the same length, else at the
-        /// next renewal.
+        /// The customer changes to another product of the level: at once if it is as long, else at the next renewal.
         case crossgrade
         /// The price rises and the customer is asked; without consent the subscription ends.
         case raisePrice = "raise_price"
@@ -91,8 +90,7 @@ package struct CustomerAction: Codable, Sendable {
     package var item: OneTimeProduct?
     /// The index of the subscription within the account, from 0; nil means 0, the first one.
     package var subscription: Int?
-    /// For `extend`: by how many seconds the period ends later, rounded up to whole seconds; nil means a quarter of the
-    /// period.
+    /// For `extend`: by how many seconds the period ends later, rounded up; nil means a quarter of the period.
     package var seconds: Double?
     /// For `buy`: the number of pieces; nil means one.
     package var quantity: PurchaseQuantity?

@@ -16,8 +16,7 @@ package struct SimulatorReply: Sendable {
     package enum Delivery: Sendable, Equatable {
         /// All of it.
         case whole
-        /// The declared length is that of the whole body, but only this many bytes are sent; then the connection
-        /// closes.
+        /// The declared length is that of the whole body, but the connection closes after this many bytes.
         case cut(bytes: Int)
         /// All of it, in small pieces spread over this many seconds.
         case dripping(seconds: Double)

@@ -20,8 +20,7 @@ package struct SimulatedTransaction: Codable, Sendable {
 
 extension Simulator {
     /// Returns the transactions that a device of this customer may have, the newest first, signed now: all but finished
-    /// consumables. Nil when there is no such customer. `restore` counts restores, from 0 to 4; the transactions of each
-    /// have their own ids.
+    /// consumables. `restore` counts restores, from 0 to 4, each with its own ids. Nil without such a customer.
     package func signedTransactions(of customer: String, restore: Int = 0) throws -> [SimulatedTransaction]? {
         guard let account = account(of: customer) else { return nil }
         let pen = try pen()

@@ -162,8 +162,7 @@ extension UnsafeRawBufferPointer {
 }
 
 /// The fields of one value of a composite type, read in the order of the type. A field that is NULL is nil; one that is
-/// missing or has another type is nil too, and makes the whole value unreadable. Fields behind those that are read are
-/// ignored: a later release may add some.
+/// missing or has another type also makes the whole value unreadable. Further fields are ignored: a release may add some.
 package struct CompositeFields {
     private let bytes: UnsafeRawBufferPointer
     private var offset = 4
