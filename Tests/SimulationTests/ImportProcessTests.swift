@@ -27,7 +27,7 @@ struct ImportProcessTests {
             let again = try await world.start([file]).said()
             #expect(again.status == 0, "\(again.text)")
             let end = try #require(again.text.split(whereSeparator: \.isNewline).last, "\(again.text)")
-            #expect(end.hasPrefix("30000 lines of killed.ndjson were skipped: "), "\(again.text)")
+            #expect(end.hasPrefix("30000 lines of \(file) were skipped: "), "\(again.text)")
             let whole = try await world.start(["--again", file]).said()
             #expect(whole.text.contains("30000 (0 new, 30000 known before)"), "\(whole.text)")
             #expect(!whole.text.contains("skipped"), "\(whole.text)")
@@ -48,8 +48,7 @@ struct ImportProcessTests {
             let uploads = { try await world.counts()[2] }
             #expect(try await uploads() == 1)
             let again = try await world.start([file]).said()
-            #expect(
-                again.status == 0 && again.text.contains("2 lines of erased.ndjson were skipped: "), "\(again.text)")
+            #expect(again.status == 0 && again.text.contains("2 lines of \(file) were skipped: "), "\(again.text)")
             #expect(try await uploads() == 1)
             let whole = try await world.start(["--again", file]).said()
             #expect(whole.text.contains("2 (1 new, 1 known before)"), "\(whole.text)")

@@ -35,7 +35,7 @@ struct RemoveAppTests {
     func taken() async throws {
         try await withLedger { test in
             let (ledger, app) = (test.ledger, BundleID("com.example.typo"))
-            try await ledger.apps.add(NewApp(bundleID: app, secret: "secret"))
+            try await ledger.apps.add(app, secret: "secret")
             try await ledger.apps.storeOfferKey(try ConnectKey(pem: OfferKeyTests.pem, id: "K"), of: app)
             try await ledger.apps.storeServerKey(try ConnectKey(pem: OfferKeyTests.pem, id: "K", issuer: "I"), of: app)
             try await test.run("UPDATE ledger.app SET verifier = 'server_api' WHERE bundle_id = '\(app.text)'")
@@ -47,7 +47,7 @@ struct RemoveAppTests {
                        (SELECT count(*) FROM ledger.server_key) AS c
                 """
             try await test.expectRows(left, [[1, 0, 0]])
-            try await ledger.apps.add(NewApp(bundleID: app))
+            try await ledger.apps.add(app)
             let back = try await ledger.apps.app(app)
             #expect(back.verifier == .verifyReceipt && back.serverKey == nil && back.sealedSecret == nil)
         }
