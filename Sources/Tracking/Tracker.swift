@@ -77,35 +77,6 @@ package enum OperatorCommand {
     fileprivate static let words = ProcessInfo.processInfo.environment[variable] ?? ""
 }
 
-/// The registration under which a process checks single receipts, made when it is first needed.
-actor CheckerIdentity {
-    /// The registration; nil before the first check.
-    private(set) var known: WorkerID?
-    /// Whether this process sends heartbeats; one-off commands do not.
-    private var sendsHeartbeats = false
-
-    func beginHeartbeats() { sendsHeartbeats = true }
-
-    func worker(of tracker: Tracker) async throws -> WorkerID {
-        if let known { return known }
-        let worker = try await tracker.startWorker(singly: true)
-        known = worker
-        // Without one, a process that is killed within seconds would not count as gone.
-        if sendsHeartbeats { try await tracker.ledger.claims.heartbeat(worker) }
-        return worker
-    }
-}
-
-extension Tracker {
-    /// Registers this process in the ledger, with its lease and speed-up.
-    func startWorker(singly: Bool = false) async throws -> WorkerID {
-        let process = ProcessInfo.processInfo
-        return try await ledger.claims.startWorker(
-            host: process.hostName, process: process.processIdentifier, singly: singly,
-            leaseSeconds: options.leaseSeconds)
-    }
-}
-
 extension String {
     /// The text with its commands of `perennial` as they are run here.
     package var runnableHere: String {

@@ -209,30 +209,3 @@ struct KeyWords: Equatable {
 
     static func == (one: KeyWords, other: KeyWords) -> Bool { one.words == other.words }
 }
-
-/// The subscriptions of an answer's rows, for a renewal that names none; they are searched once, and only on demand.
-struct KnownSubscriptions {
-    let rows: [TransactionRow]
-
-    /// Returns the product of the row that ends last, in the subscription `original` or, if that is nil, in all rows.
-    mutating func newestProduct(of original: OriginalTransactionID?) -> ProductID? {
-        guard let original else { return rows.max(by: Self.endsBefore)?.productID }
-        return newest[original]?.productID
-    }
-
-    /// Returns the one subscription with this product; nil if there is none or more than one.
-    mutating func onlySubscription(of product: ProductID) -> OriginalTransactionID? {
-        guard let originals = originals[product], originals.count == 1 else { return nil }
-        return originals.first
-    }
-
-    lazy var newest = Dictionary(grouping: rows, by: \.originalTransactionID)
-        .compactMapValues { $0.max(by: Self.endsBefore) }
-
-    lazy var originals = Dictionary(grouping: rows, by: \.productID)
-        .mapValues { Set($0.map(\.originalTransactionID)) }
-
-    private static func endsBefore(_ one: TransactionRow, _ other: TransactionRow) -> Bool {
-        (one.expiresAt ?? .undated, one.purchasedAt) < (other.expiresAt ?? .undated, other.purchasedAt)
-    }
-}

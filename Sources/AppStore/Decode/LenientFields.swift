@@ -164,14 +164,14 @@ struct RowReader {
     mutating func renewals(
         _ value: Int?, path: String, among rows: [TransactionRow]
     ) throws(NotJSON) -> [RenewalRow] {
-        var known = KnownSubscriptions(rows: rows)
+        var known = AnsweredSubscriptions(rows: rows)
         return try self.rows(value, path: path) { RenewalRow(reading: $0, path: $1, among: &known) }
     }
 
     /// Returns the single renewal of a legacy answer, whose fields are at its top level.
     mutating func legacyRenewal(_ top: LenientFields, among rows: [TransactionRow]) -> [RenewalRow] {
         guard let word = RenewalRow.firstWord(in: top) else { return [] }
-        var known = KnownSubscriptions(rows: rows)
+        var known = AnsweredSubscriptions(rows: rows)
         if let renewal = RenewalRow(reading: top, path: "", among: &known) { return [renewal] }
         // The renewal's subscription is unknown; without any row the renewal is also of no use.
         if !rows.isEmpty { remember(word) }

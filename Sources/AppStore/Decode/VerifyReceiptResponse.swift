@@ -230,7 +230,7 @@ extension RenewalRow {
 
     /// Reads a row about the next renewal of one subscription (Apple: "responseBody.Pending_renewal_info"), in old
     /// answers of the only one with its product; nil if it contains no renewal field, or without a subscription.
-    init?(reading fields: LenientFields, path: String, among known: inout KnownSubscriptions) {
+    init?(reading fields: LenientFields, path: String, among known: inout AnsweredSubscriptions) {
         guard Self.firstWord(in: fields) != nil else { return nil }
         let renewsTo = fields.word(.autoRenewProductID).map { ProductID($0) }
         let named: OriginalTransactionID? = fields.identifier(.originalTransactionID)
@@ -248,5 +248,32 @@ extension RenewalRow {
         self.init(
             path: path, asOf: .undated, originalTransactionID: original, renewal: renewal,
             graceForm: fields.form(of: .gracePeriodExpires))
+    }
+}
+
+/// The subscriptions of an answer's rows, for a renewal that names none; they are searched once, and only on demand.
+struct AnsweredSubscriptions {
+    let rows: [TransactionRow]
+
+    /// Returns the product of the row that ends last, in the subscription `original` or, if that is nil, in all rows.
+    mutating func newestProduct(of original: OriginalTransactionID?) -> ProductID? {
+        guard let original else { return rows.max(by: Self.endsBefore)?.productID }
+        return newest[original]?.productID
+    }
+
+    /// Returns the one subscription with this product; nil if there is none or more than one.
+    mutating func onlySubscription(of product: ProductID) -> OriginalTransactionID? {
+        guard let originals = originals[product], originals.count == 1 else { return nil }
+        return originals.first
+    }
+
+    lazy var newest = Dictionary(grouping: rows, by: \.originalTransactionID)
+        .compactMapValues { $0.max(by: Self.endsBefore) }
+
+    lazy var originals = Dictionary(grouping: rows, by: \.productID)
+        .mapValues { Set($0.map(\.originalTransactionID)) }
+
+    private static func endsBefore(_ one: TransactionRow, _ other: TransactionRow) -> Bool {
+        (one.expiresAt ?? .undated, one.purchasedAt) < (other.expiresAt ?? .undated, other.purchasedAt)
     }
 }

@@ -95,7 +95,7 @@ extension LedgerOrders {
 /// The customers whom account tokens name: by an order, else by their own id. Such a token decides who owns what carries it.
 struct OrderCustomers: Sendable {
     struct Named: Sendable {
-        let claim: OwnershipClaim
+        let claimant: Claimant
         /// Whether the token is of an order of the customer.
         let isOrdered: Bool
     }
@@ -141,7 +141,7 @@ struct OrderCustomers: Sendable {
             if try row.bool("is_erased") {
                 erased.insert(token)
             } else {
-                named[token] = Named(claim: try OwnershipClaim(ofOrder: row), isOrdered: try row.bool("is_ordered"))
+                named[token] = Named(claimant: try Claimant(ofOrder: row), isOrdered: try row.bool("is_ordered"))
             }
         }
     }
@@ -190,7 +190,7 @@ struct OrderCustomers: Sendable {
     }
 }
 
-extension OwnershipClaim {
+extension Claimant {
     init(ofOrder row: Row) throws {
         self.init(
             customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"), imported: false,
@@ -200,8 +200,8 @@ extension OwnershipClaim {
 
 extension OrderCustomers.Named {
     /// Whether the customer takes from an owner what an upload brings: a manual assignment only by an upload of their own.
-    func takes(from owner: Owner, at upload: OwnershipClaim) -> Bool {
-        owner.customer != claim.customer && (upload.customer == claim.customer || owner.cause != .assignment)
+    func takes(from owner: Owner, at upload: Claimant) -> Bool {
+        owner.customer != claimant.customer && (upload.customer == claimant.customer || owner.cause != .assignment)
     }
 }
 

@@ -93,7 +93,7 @@ extension LedgerOrders {
 struct ProvablePurchases: Sendable {
     /// The orders for which each purchase was sent, by the keys of the purchases.
     private(set) var orders: [Int64: Set<String>] = [:]
-    private(set) var customers: [String: OwnershipClaim] = [:]
+    private(set) var customers: [String: Claimant] = [:]
     /// The receipts that hold them.
     private(set) var receipts: Set<Int64> = []
 
@@ -114,7 +114,7 @@ struct ProvablePurchases: Sendable {
             let order = try row.text("order_id")
             orders[try row.int8("purchase_id"), default: []].insert(order)
             receipts.insert(try row.int8("receipt_id"))
-            customers[order] = try OwnershipClaim(ofOrder: row)
+            customers[order] = try Claimant(ofOrder: row)
         }
     }
 
@@ -134,7 +134,7 @@ struct OrderReceipts: Sendable {
         /// The transaction that a service named for it.
         let transactionID: TransactionID?
         /// The order's customer, who may claim one transaction by the proof.
-        let customer: OwnershipClaim
+        let customer: Claimant
 
         init(row: Row) throws {
             orderID = try row.text("order_id")
@@ -142,7 +142,7 @@ struct OrderReceipts: Sendable {
             isNew = try row.bool("is_new")
             isPayable = try row.bool("is_payable")
             transactionID = try row.idIfPresent("transaction_id")
-            customer = try OwnershipClaim(ofOrder: row)
+            customer = try Claimant(ofOrder: row)
         }
     }
 
@@ -200,7 +200,7 @@ struct OrderReceipts: Sendable {
     var all: [ReceiptID] { sent.keys.sorted() }
 
     /// Returns the customer of an order for which a receipt was sent.
-    func customer(of order: String) -> OwnershipClaim? {
+    func customer(of order: String) -> Claimant? {
         sent.values.joined().first { $0.orderID == order }?.customer ?? provable.customers[order]
     }
 
@@ -241,9 +241,9 @@ extension SettlementRun {
         let payments = matchPayments(elsewhere + things.values.map(\.transaction), of: pool.orders, isClaiming: true)
         for payment in payments {
             guard let found = things[payment.bought], found.transaction.provedFor.contains(payment.orderID),
-                let claim = orderReceipts.customer(of: payment.orderID)
+                let claimant = orderReceipts.customer(of: payment.orderID)
             else { continue }
-            give(found.thing, to: claim)
+            give(found.thing, to: claimant)
         }
     }
 
@@ -326,7 +326,7 @@ extension SettlementRun {
         } else {
             // An order that is not in the pool is of another product or customer.
             one.tokenNames = orderCustomers.named(by: token, appID: appID).map { named in
-                named.isOrdered ? .order("") : .customer(named.claim.customer.number)
+                named.isOrdered ? .order("") : .customer(named.claimant.customer.number)
             }
         }
         one.provedFor = (stored?.provedFor ?? provedFor).union(sent.filter(\.isProved).map(\.orderID))
@@ -336,12 +336,13 @@ extension SettlementRun {
         return one
     }
 
-    private mutating func give(_ thing: Claimable, to claim: OwnershipClaim) {
+    private mutating func give(_ thing: Claimable, to claimant: Claimant) {
         switch thing {
         case .purchase(let key):
-            purchases[key]?.give(to: claim.customer, named: claim.name, because: .proof)
+            purchases[key]?.give(to: claimant.customer, named: claimant.name, because: .proof)
             purchases[key]?.markChanged()
-        case .subscription(let key): subscriptions[key]?.give(to: claim.customer, named: claim.name, because: .proof)
+        case .subscription(let key):
+            subscriptions[key]?.give(to: claimant.customer, named: claimant.name, because: .proof)
         }
     }
 }

@@ -123,13 +123,13 @@ struct SubscriptionDraft: Sendable {
 
     /// Resolves the claims of an upload; a change of owner is a version of its own.
     mutating func resolveOwnership(
-        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
+        among claimants: [Claimant], of receipt: ReceiptID, ownedBy owner: Owner?,
         named: OrderCustomers.Named?, policy: OwnershipPolicy
     ) {
         guard let state else { return }
         let span = state.timeline.span(at: state.asOf)
         let changes = ownership.resolveOwnership(
-            among: ownershipClaims, of: receipt, ownedBy: owner, named: named, policy: policy,
+            among: claimants, of: receipt, ownedBy: owner, named: named, policy: policy,
             givesAccess: span?.entitled ?? false)
         for change in changes { note(change, of: span?.productID ?? "") }
     }
@@ -203,12 +203,12 @@ struct PurchaseDraft: Sendable {
 
     /// Resolves the claims of an upload; a change of owner is a version of its own.
     mutating func resolveOwnership(
-        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy owner: Owner?,
+        among claimants: [Claimant], of receipt: ReceiptID, ownedBy owner: Owner?,
         named: OrderCustomers.Named?, policy: OwnershipPolicy
     ) {
         guard let state else { return }
         let changes = ownership.resolveOwnership(
-            among: ownershipClaims, of: receipt, ownedBy: owner, named: named, policy: policy,
+            among: claimants, of: receipt, ownedBy: owner, named: named, policy: policy,
             givesAccess: state.revokedAt == nil, staysWithCustomer: kind?.staysWithCustomer ?? false)
         for change in changes { note(change) }
     }

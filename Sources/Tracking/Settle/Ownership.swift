@@ -6,12 +6,12 @@ struct CustomerID: Hashable, Sendable {
     let number: Int64
 }
 
-/// A customer's claim to own the contents of an uploaded receipt.
-struct OwnershipClaim: Hashable, Sendable {
+/// A customer who claims to own the contents of an uploaded receipt.
+struct Claimant: Hashable, Sendable {
     let customer: CustomerID
     let name: String
     let imported: Bool
-    /// Whether no settlement has resolved it yet. A claim that was resolved can only get what has no owner.
+    /// Whether no settlement has resolved the claim yet. One that was resolved can only get what has no owner.
     let isNew: Bool
     /// Whether the customer only named a transaction, or sent a receipt for which Apple never vouched.
     var isPointer = false
@@ -79,19 +79,19 @@ let transfersMax = 3
 
 /// Decides one claim by the app's policy; the customer whom the `app_account_token` names comes before every policy.
 func decideOwnership(
-    of claim: OwnershipClaim, owner: Owner?, named: OrderCustomers.Named? = nil, policy: OwnershipPolicy,
+    of claimant: Claimant, owner: Owner?, named: OrderCustomers.Named? = nil, policy: OwnershipPolicy,
     givesAccess: Bool, staysWithCustomer: Bool = false
 ) -> OwnershipAnswer {
     guard let owner else { return .assigned }
-    if owner.customer == claim.customer, !(named?.takes(from: owner, at: claim) ?? false) { return .held }
-    if let named { return decideOwnership(of: claim, owner: owner, named: named) }
+    if owner.customer == claimant.customer, !(named?.takes(from: owner, at: claimant) ?? false) { return .held }
+    if let named { return decideOwnership(of: claimant, owner: owner, named: named) }
     if staysWithCustomer {
         return .refused("A consumable or non-renewing subscription stays with the customer who bought it.")
     }
-    if claim.isPointer {
+    if claimant.isPointer {
         return .refused("The id of a transaction alone takes nothing from an owner.")
     }
-    if claim.imported, givesAccess {
+    if claimant.imported, givesAccess {
         return .refused("An import does not take a live subscription from its owner.")
     }
     switch policy {
@@ -108,21 +108,21 @@ func decideOwnership(
 }
 
 /// Decides a claim to what an account token names a customer for.
-private func decideOwnership(of claim: OwnershipClaim, owner: Owner, named: OrderCustomers.Named) -> OwnershipAnswer {
-    if named.claim.customer == claim.customer { return .transferred }
-    guard named.claim.customer == owner.customer else {
+private func decideOwnership(of claimant: Claimant, owner: Owner, named: OrderCustomers.Named) -> OwnershipAnswer {
+    if named.claimant.customer == claimant.customer { return .transferred }
+    guard named.claimant.customer == owner.customer else {
         return .refused("Its app_account_token names another customer.")
     }
     return .refused(named.isOrdered ? "Its owner ordered it." : "Its app_account_token names its owner.")
 }
 
-/// Returns the claim to assign where no token names a customer: of the rest's owner, else of the newest uploader.
-func firstOwner(among ownershipClaims: [OwnershipClaim], of receiptOwner: Owner?) -> OwnershipClaim? {
-    guard let owner = receiptOwner else { return ownershipClaims.last }
-    return ownershipClaims.last { $0.customer == owner.customer }
-        ?? OwnershipClaim(
+/// Returns the claimant who gets it where no token names a customer: of the rest's owner, else of the newest uploader.
+func firstOwner(among claimants: [Claimant], of receiptOwner: Owner?) -> Claimant? {
+    guard let owner = receiptOwner else { return claimants.last }
+    return claimants.last { $0.customer == owner.customer }
+        ?? Claimant(
             customer: owner.customer, name: owner.name, imported: false, isNew: false,
-            isPointer: ownershipClaims.allSatisfy(\.isPointer))
+            isPointer: claimants.allSatisfy(\.isPointer))
 }
 
 /// A change of owner: a version of its own.
@@ -199,42 +199,43 @@ struct OwnershipDraft: Sendable {
     /// policy lets the first owner keep it, `receiptOwner` gets it. What a customer only pointed at counts as without
     /// an owner for the others. Only a new upload can take from another owner.
     mutating func resolveOwnership(
-        among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID, ownedBy receiptOwner: Owner?,
+        among claimants: [Claimant], of receipt: ReceiptID, ownedBy receiptOwner: Owner?,
         named: OrderCustomers.Named?, policy: OwnershipPolicy, givesAccess: Bool, staysWithCustomer: Bool = false
     ) -> [OwnershipChange] {
-        guard let owner = current, !owner.isPointer || named == nil && ownershipClaims.allSatisfy(\.isPointer) else {
-            return assignFirst(named, among: ownershipClaims, of: receipt, ownedBy: receiptOwner)
+        guard let owner = current, !owner.isPointer || named == nil && claimants.allSatisfy(\.isPointer) else {
+            return assignFirst(named, among: claimants, of: receipt, ownedBy: receiptOwner)
         }
-        return ownershipClaims.filter(\.isNew).compactMap { claim in
+        return claimants.filter(\.isNew).compactMap { claimant in
             guard let before = current else { return nil }
             let answer = decideOwnership(
-                of: claim, owner: before, named: named, policy: policy, givesAccess: givesAccess,
+                of: claimant, owner: before, named: named, policy: policy, givesAccess: givesAccess,
                 staysWithCustomer: staysWithCustomer)
-            answers[receipt, default: [:]][AppCustomerID(claim.name)] = answer
-            if let named, named.takes(from: before, at: claim) {
-                return give(to: named.claim.customer, named: named.claim.name, because: .token)
+            answers[receipt, default: [:]][AppCustomerID(claimant.name)] = answer
+            if let named, named.takes(from: before, at: claimant) {
+                return give(to: named.claimant.customer, named: named.claimant.name, because: .token)
             }
             switch answer {
             case .held, .refused: return nil
-            case .assigned, .transferred: return give(to: claim.customer, named: claim.name, because: claim.cause)
+            case .assigned, .transferred:
+                return give(to: claimant.customer, named: claimant.name, because: claimant.cause)
             }
         }
     }
 
     /// Assigns it to the customer whom the token names, else by one of the claims; the other claims are not transfers.
     private mutating func assignFirst(
-        _ named: OrderCustomers.Named?, among ownershipClaims: [OwnershipClaim], of receipt: ReceiptID,
+        _ named: OrderCustomers.Named?, among claimants: [Claimant], of receipt: ReceiptID,
         ownedBy receiptOwner: Owner?
     ) -> [OwnershipChange] {
         let before = current
         // Who only pointed at it yields to the one who shows more, and not to who owns the rest.
-        let first = named?.claim ?? firstOwner(among: ownershipClaims, of: before == nil ? receiptOwner : nil)
+        let first = named?.claimant ?? firstOwner(among: claimants, of: before == nil ? receiptOwner : nil)
         guard let first else { return [] }
         let why =
             named == nil
             ? "Another customer who uploaded it was served first." : "Its app_account_token names another customer."
-        for claim in ownershipClaims where claim.isNew && claim.customer != first.customer {
-            answers[receipt, default: [:]][AppCustomerID(claim.name)] = .refused(why)
+        for claimant in claimants where claimant.isNew && claimant.customer != first.customer {
+            answers[receipt, default: [:]][AppCustomerID(claimant.name)] = .refused(why)
         }
         let change = give(to: first.customer, named: first.name, because: named == nil ? first.cause : .token)
         answers[receipt, default: [:]][AppCustomerID(first.name)] =
@@ -284,7 +285,7 @@ extension SettlementRun {
 
     private func markResolvedUploads(in transaction: Transaction) throws {
         let resolved = batch.filter { $0.evidence != nil }.flatMap { settlement in
-            (ownershipClaims[settlement.claim.receiptID] ?? []).filter(\.isNew).map {
+            (claimants[settlement.claim.receiptID] ?? []).filter(\.isNew).map {
                 (settlement.claim.receiptID.number, $0.customer.number)
             }
         }

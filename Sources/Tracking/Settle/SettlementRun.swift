@@ -12,9 +12,9 @@ struct SettlementRun {
     let pollers: LockedPollers?
     /// Receipts that cannot be asked about after this transaction, whatever is stored about them.
     let unable: [ReceiptID]
-    let ownershipClaims: [ReceiptID: [OwnershipClaim]]
+    let claimants: [ReceiptID: [Claimant]]
     /// The uploads of other receipts that share contents with the bare ids of transactions.
-    private(set) var sharedClaims: [ReceiptID: [OwnershipClaim]] = [:]
+    private(set) var sharedClaimants: [ReceiptID: [Claimant]] = [:]
     /// The customers whom account tokens name.
     private(set) var orderCustomers: OrderCustomers
     /// The orders for which the batch's receipts were sent.
@@ -66,7 +66,7 @@ struct SettlementRun {
             of: batch, others: linked.purchaseIDs + others, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
         recordedMicroseconds = try Self.clock(in: transaction)
-        ownershipClaims = try Self.ownershipClaims(
+        claimants = try Self.claimants(
             of: .int8s(ids.map(\.number)),
             pointers: Set(batch.filter { $0.vouching == .pointer }.map(\.claim.receiptID)),
             in: transaction)
@@ -80,7 +80,7 @@ struct SettlementRun {
         try load(subscriptionRows, purchaseRows, in: transaction)
         orderCustomers = try OrderCustomers(of: batch, subscriptions.values, purchases.values, in: transaction)
         self.batch = self.batch.map { orderCustomers.withoutErased($0) }
-        sharedClaims = try sharedClaims(in: transaction)
+        sharedClaimants = try sharedClaimants(in: transaction)
         setAsideWhatIsDoubtful()
         waiting = try waitingNotifications(reading: read, in: transaction)
     }
@@ -164,7 +164,7 @@ struct SettlementRun {
         recordedMicroseconds = try Self.clock(in: transaction)
         batch = []
         (self.pollers, self.unable, self.apps) = (pollers, unable, apps)
-        (ownershipClaims, incidents, linked, holders, rivals) = ([:], [], .none, [], [])
+        (claimants, incidents, linked, holders, rivals) = ([:], [], .none, [], [])
         (self.orderCustomers, orderReceipts) = (orderCustomers, .none)
         (subscriptions, purchases) = ([:], [:])
         try load(rows, purchaseRows, in: transaction)
@@ -269,13 +269,13 @@ struct SettlementRun {
         receipts[settlement.claim.receiptID]?.settledToken == settlement.claim.leaseToken
     }
 
-    private static func ownershipClaims(
+    private static func claimants(
         of ids: Parameter, pointers: Set<ReceiptID>, in transaction: Transaction
-    ) throws -> [ReceiptID: [OwnershipClaim]] {
-        try transaction.query(Queries.readUploads, [ids]).reduce(into: [:]) { claims, row in
+    ) throws -> [ReceiptID: [Claimant]] {
+        try transaction.query(Queries.readUploads, [ids]).reduce(into: [:]) { claimants, row in
             let receipt = ReceiptID(try row.int8("receipt_id"))
-            claims[receipt, default: []].append(
-                try OwnershipClaim(
+            claimants[receipt, default: []].append(
+                try Claimant(
                     row: row, isNew: row.bool("settled") == false, isPointer: pointers.contains(receipt)))
         }
     }

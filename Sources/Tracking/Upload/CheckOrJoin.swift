@@ -13,13 +13,13 @@ extension Tracker {
     /// Checks a receipt for an upload of it, or joins another check of it. The result of one that resolved the upload's
     /// claim counts too, in whichever process it ran. Throws as ``check(_:until:)`` does.
     func checkOrJoin(
-        _ receipt: ReceiptID, of app: App?, for claim: UploadClaim?, until end: ContinuousClock.Instant?
+        _ receipt: ReceiptID, of app: App?, for sender: UploadSender?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         // A check without a limit of its own ends with its lease.
         try await singleFlight.outcome(
             of: receipt, until: end ?? .now + .seconds(options.leaseSeconds),
-            isEnough: { settled in claim.map(settled.answers) ?? true },
-            check: { try await claimAndCheck(receipt, of: app, for: claim, until: end) })
+            isEnough: { settled in sender.map(settled.answers) ?? true },
+            check: { try await claimAndCheck(receipt, of: app, for: sender, until: end) })
     }
 
     /// The interval between two looks at another process that asks about the receipt.
@@ -27,12 +27,12 @@ extension Tracker {
 
     /// Checks a receipt as the only one in this process, or waits until `end` for the result of another process.
     private func claimAndCheck(
-        _ receipt: ReceiptID, of app: App?, for upload: UploadClaim?, until end: ContinuousClock.Instant?
+        _ receipt: ReceiptID, of app: App?, for sender: UploadSender?, until end: ContinuousClock.Instant?
     ) async throws -> Settled {
         let worker = try await identity.worker(of: self)
         var before: LastCheck?
         while true {
-            if before != nil, let settled = try await ledger.intake.settled(receipt, for: upload, since: before) {
+            if before != nil, let settled = try await ledger.intake.settled(receipt, for: sender, since: before) {
                 return settled
             }
             let claim: Claim
@@ -40,12 +40,12 @@ extension Tracker {
                 claim = try await ledger.claims.claim(receipt, of: app, for: worker, leaseSeconds: options.leaseSeconds)
             } catch let error as LedgerError where error.kind == .busy {
                 guard let end, ContinuousClock.now < end else { throw error }
-                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, for: upload) }
+                if before == nil { before = try await ledger.intake.lastCheck(of: receipt, for: sender) }
                 try await Task.sleep(for: .milliseconds(Self.busyMilliseconds))
                 continue
             }
             // This process has the lease, so no other one settles. An earlier settlement may have resolved the claim.
-            guard let settled = try await ledger.intake.settled(receipt, for: upload, since: before) else {
+            guard let settled = try await ledger.intake.settled(receipt, for: sender, since: before) else {
                 // The customer waits for the result, so the answer is read even where it equals the last one.
                 if let settled = try await takeBudgetAndCheck(claim.inFull, until: end) { return settled }
                 // Another process may ask by now.
@@ -80,9 +80,9 @@ extension Tracker {
 
 extension Settled {
     /// Returns whether the settlement decided the upload's claims. It did not when the upload came too late for it.
-    fileprivate func answers(_ claim: UploadClaim) -> Bool {
-        guard claim.orderID.map(orderIDs.contains) ?? true else { return false }
-        guard let customer = claim.customer, !subscriptions.isEmpty else { return true }
+    fileprivate func answers(_ sender: UploadSender) -> Bool {
+        guard sender.orderID.map(orderIDs.contains) ?? true else { return false }
+        guard let customer = sender.customer, !subscriptions.isEmpty else { return true }
         return subscriptions.contains { $0.ownership[AppCustomerID(customer)] != nil }
     }
 }
@@ -102,9 +102,9 @@ package struct LastCheck: Sendable {
     /// Nil when no further check is planned.
     let nextCheckAt: Instant?
 
-    fileprivate init?(of receipt: ReceiptID, for claim: UploadClaim?, in transaction: Transaction) throws {
+    fileprivate init?(of receipt: ReceiptID, for sender: UploadSender?, in transaction: Transaction) throws {
         let rows = try transaction.query(
-            Queries.readLastCheck, [.int8(receipt.number), .text(claim?.customer), .text(claim?.orderID)])
+            Queries.readLastCheck, [.int8(receipt.number), .text(sender?.customer), .text(sender?.orderID)])
         guard let row = rows.first else { return nil }
         outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
         reason = try row.textIfPresent("reason")
@@ -127,8 +127,8 @@ package struct LastCheck: Sendable {
 
 extension LedgerIntake {
     /// Returns the last check of a receipt; nil when the receipt is not stored.
-    package func lastCheck(of receipt: ReceiptID, for claim: UploadClaim?) async throws -> LastCheck? {
-        try await database.transaction { try LastCheck(of: receipt, for: claim, in: $0) }
+    package func lastCheck(of receipt: ReceiptID, for sender: UploadSender?) async throws -> LastCheck? {
+        try await database.transaction { try LastCheck(of: receipt, for: sender, in: $0) }
     }
 
     /// Returns the seconds for which a process without a sign of life, or a secret that Apple refuses, keeps a receipt
@@ -144,17 +144,17 @@ extension LedgerIntake {
     /// subscriptions count as already owned, whether or not that check had to assign them. The other check reports the
     /// events.
     package func settled(
-        _ receipt: ReceiptID, for claim: UploadClaim?, since before: LastCheck?
+        _ receipt: ReceiptID, for sender: UploadSender?, since before: LastCheck?
     ) async throws -> Settled? {
-        guard let claim else { return nil }
+        guard let sender else { return nil }
         return try await database.transaction { transaction in
-            guard let last = try LastCheck(of: receipt, for: claim, in: transaction),
+            guard let last = try LastCheck(of: receipt, for: sender, in: transaction),
                 last.answers(since: before), let outcome = last.outcome
             else { return nil }
-            let contents = outcome == .verified ? try contents(of: receipt, for: claim.customer, in: transaction) : []
+            let contents = outcome == .verified ? try contents(of: receipt, for: sender.customer, in: transaction) : []
             return Settled(
                 receiptID: receipt, outcome: outcome, reason: last.reason, refusal: nil, retry: .later,
-                vouching: last.vouching, orderIDs: Set([claim.orderID].compactMap(\.self)), subscriptions: contents,
+                vouching: last.vouching, orderIDs: Set([sender.orderID].compactMap(\.self)), subscriptions: contents,
                 purchaseEvents: [], nextCheckAt: last.nextCheckAt)
         }
     }

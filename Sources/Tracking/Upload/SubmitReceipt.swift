@@ -21,9 +21,9 @@ extension Tracker {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }
         let end = limits.map { ContinuousClock.now + .seconds($0.answerSeconds) }
-        let claim = UploadClaim(customer: stored.customer, orderID: upload.order?.id)
+        let sender = UploadSender(customer: stored.customer, orderID: upload.order?.id)
         do {
-            let settled = try await checkOrJoin(stored.receiptID, of: app, for: claim, until: end)
+            let settled = try await checkOrJoin(stored.receiptID, of: app, for: sender, until: end)
             return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
             let held = try await ledger.intake.secondsHeld(stored.receiptID)

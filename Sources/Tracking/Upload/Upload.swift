@@ -32,7 +32,7 @@ package struct OrderReference: Sendable, Hashable {
 }
 
 /// What an upload has a settlement decide: who owns the contents of a receipt, and whether they pay an order.
-package struct UploadClaim: Sendable, Hashable {
+package struct UploadSender: Sendable, Hashable {
     /// The operator's own id of the customer who uploaded it.
     package var customer: String?
     /// The order that it was sent for.

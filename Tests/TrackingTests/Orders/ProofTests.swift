@@ -253,10 +253,10 @@ struct ProofTests {
             #expect(settled.orderIDs == [order.id])
             #expect(try await test.log(of: order) == "created placed, paid order")
             #expect(try await test.log(of: older) == "created placed")
-            let claim = UploadClaim(customer: "ann", orderID: order.id)
+            let claim = UploadSender(customer: "ann", orderID: order.id)
             #expect(try await test.ledger.intake.settled(receipt, for: claim, since: nil)?.outcome == .verified)
             _ = try await test.send("receipt of p", for: older)
-            let again = UploadClaim(customer: nil, orderID: older.id)
+            let again = UploadSender(customer: nil, orderID: older.id)
             #expect(try await test.ledger.intake.settled(receipt, for: again, since: nil) == nil)
         }
     }

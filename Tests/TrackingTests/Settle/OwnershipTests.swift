@@ -57,8 +57,8 @@ struct OwnershipDecisionTests {
 
     @Test("Each situation has its decision", arguments: table)
     func decide(line: Line) {
-        func claim(_ name: String) -> OwnershipClaim {
-            OwnershipClaim(
+        func claim(_ name: String) -> Claimant {
+            Claimant(
                 customer: CustomerID(number: ["ann": 1, "bob": 2][name] ?? 3), name: name, imported: line.imported,
                 isNew: true, isPointer: line.isPointer)
         }
@@ -67,7 +67,7 @@ struct OwnershipDecisionTests {
         }
         let answer = decideOwnership(
             of: claim(line.claimant), owner: owner,
-            named: line.named.map { OrderCustomers.Named(claim: claim($0), isOrdered: false) }, policy: line.policy,
+            named: line.named.map { OrderCustomers.Named(claimant: claim($0), isOrdered: false) }, policy: line.policy,
             givesAccess: line.givesAccess)
         let said: Said =
             switch answer {
@@ -127,7 +127,7 @@ struct OwnershipTests {
             #expect(try await Array(test.owner().utf8) == Array(two.utf8))
             let served = try #require(
                 try await test.ledger.intake.settled(
-                    receipt, for: UploadClaim(customer: one), since: nil)?.subscriptions.first)
+                    receipt, for: UploadSender(customer: one), since: nil)?.subscriptions.first)
             #expect(served.ownership[AppCustomerID(one)] == .refused("Another customer owns it."))
         }
     }
