@@ -103,7 +103,7 @@ func foldEach(
             states[id] = result.state
             events += result.events.map { (id, $0) }
         }
-        answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value) }) { step in
+        answer.forEachStep(known: { states.sorted { $0.key < $1.key }.map(\.value) }) { step in
             switch step {
             case .part(let slice, let elsewhere): learn(slice, elsewhere)
             case .move(let move): learn(move.evidence())

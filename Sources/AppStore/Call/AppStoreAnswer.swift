@@ -5,6 +5,7 @@ import NIOCore
 import NIOHTTP1
 import NIOSSL
 package import Subscriptions
+import Synchronization
 
 /// The result of asking Apple about one receipt. An outage is a result too: `response` is nil and `failure` says why.
 package struct AppStoreAnswer: Sendable {
@@ -91,104 +92,56 @@ extension AppStoreAnswer {
     }
 }
 
-/// The result of one HTTP call, not yet interpreted.
-struct CallResult: Sendable {
-    /// Nil if no answer began.
-    var httpStatus: Int?
-    var headers = HTTPHeaders()
-    var body: [UInt8] = []
-    /// The reason there is no complete answer with HTTP 200; nil if there is one.
-    var failure: String?
-    var failureDetail: String?
+/// A request to Apple about one receipt. Printing it never shows the receipt or a secret.
+package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomReflectable {
+    /// The receipt in standard Base64 on one line, such as Apple's `latest_receipt`.
+    package var receipt: String
+    /// The app's shared secret; if nil, `password` is omitted, which Apple accepts for receipts without subscriptions.
+    package var secret: String?
+    /// The secret before the last rotation; tried once if Apple answers 21004.
+    package var previousSecret: String?
+    /// The store to ask first: the one remembered for this receipt, else production, whose builds App Review uses too.
+    package var askFirst: StoreEnvironment
+    /// Whether sandbox receipts are accepted. If false, sandbox is never asked and 21007 is final.
+    package var sandboxAllowed: Bool
 
-    /// The wait that a status other than 200 asks for, in seconds.
-    var retryAfterSeconds: Double? { httpStatus == 200 ? nil : RetryAfter.seconds(in: headers, now: Date()) }
-}
+    /// Creates a request; every argument except the receipt has a default.
+    package init(
+        receipt: String, secret: String? = nil, previousSecret: String? = nil,
+        askFirst: StoreEnvironment = .production, sandboxAllowed: Bool = true
+    ) {
+        self.receipt = receipt
+        self.secret = secret
+        self.previousSecret = previousSecret
+        self.askFirst = askFirst
+        self.sandboxAllowed = sandboxAllowed
+    }
 
-extension String {
-    /// Returns this text on one line and no longer than `charactersMax`, because a server's text must not break a log.
-    func printable(charactersMax: Int) -> String {
-        if utf8.count <= charactersMax, utf8.allSatisfy({ (0x20..<0x7F).contains($0) }) { return self }
-        return String(
-            prefix(charactersMax).map { $0.isASCII && !$0.isNewline && $0 >= " " && $0 != "\u{7F}" ? $0 : "?" })
+    /// A description that is safe to print.
+    package var description: String {
+        "AppStoreRequest(\(receipt.utf8.count) characters, askFirst: \(askFirst.rawValue), sandboxAllowed: \(sandboxAllowed))"
+    }
+
+    /// A mirror that is safe to dump.
+    package var customMirror: Mirror {
+        Mirror(self, children: ["askFirst": askFirst, "sandboxAllowed": sandboxAllowed])
     }
 }
 
-/// Sentences for every failure on the way to Apple. None quotes a body or a request, because those may contain secrets.
-/// None quotes the network's error either, because it names hosts; that text is the detail, for the log.
-enum CallFailure {
-    static let followedRedirect =
-        "The answer came from a redirect and is not trusted; make the HTTP client with AppStoreOptions.withClient."
+/// A body that is decoded when it is first asked for. Most answers repeat the last one, which their bytes show.
+final class UnreadBody: Sendable {
+    private let body: [UInt8]
+    private let known = Mutex<Result<VerifyReceiptResponse, NotJSON>?>(nil)
 
-    static let noTimeLeft = "The time for this check was used up before the next call; it will be asked again."
+    init(_ body: [UInt8]) { self.body = body }
 
-    static func requestTooLarge(_ bytes: Int, limit: Int) -> String {
-        "The receipt has \(bytes) bytes of Base64, more than the limit of \(limit); it was not sent."
-    }
-
-    static func tooLarge(_ limit: Int) -> String {
-        "The answer is larger than the limit of \(limit) bytes; it was not read."
-    }
-
-    static let tooSlow =
-        "The answer came in drops, less than a kilobyte a second, and was not waited for; it will be asked again."
-
-    private static let closedTooEarly = "The store closed the connection before answering."
-
-    static func brokenTransfer(bytes: Int) -> String { "The answer broke off after \(bytes) bytes." }
-
-    /// Describes an HTTP status other than 200, with the kind of body received.
-    static func http(_ status: Int, body: [UInt8]) -> String {
-        switch status {
-        case 300..<400: "The store answered HTTP \(status); redirects are not followed, check the configured address."
-        case 429: "The store answered HTTP 429: too many requests; ask more slowly."
-        case 400..<500: "The store answered HTTP \(status)\(kind(of: body)); check the configured address."
-        default: "The store answered HTTP \(status)\(kind(of: body)); the store has a problem, ask again later."
-        }
-    }
-
-    /// Returns whether our own time limit ended the transfer, rather than a transfer failure.
-    static func isOutOfTime(_ error: any Error) -> Bool {
-        guard let error = error as? HTTPClientError else { return error is CancellationError }
-        return [.cancelled, .deadlineExceeded, .readTimeout].contains(error)
-    }
-
-    /// Describes a call that brought no answer.
-    static func failure(_ error: any Error) -> String {
-        known(error) ?? TLSFailure(error)?.sentence ?? "The store could not be reached."
-    }
-
-    /// Returns the network's name of an error, in a few printable words; nil if `failure` says as much.
-    static func detail(of error: any Error) -> String? { known(error) == nil ? name(of: error) : nil }
-
-    /// Returns the sentence of an error that needs no detail.
-    private static func known(_ error: any Error) -> String? {
-        if error as? NIOSSLError == .uncleanShutdown { return closedTooEarly }
-        guard let error = error is CancellationError ? .cancelled : error as? HTTPClientError else { return nil }
-        switch error {
-        case .cancelled: return "The check was cancelled, for example because the process is stopping."
-        case .deadlineExceeded, .readTimeout, .writeTimeout: return "The store did not answer in time."
-        case .connectTimeout, .getConnectionFromPoolTimeout: return "No connection to the store could be made in time."
-        case .tlsHandshakeTimeout: return "The TLS handshake with the store took too long."
-        case .remoteConnectionClosed: return closedTooEarly
-        case .invalidURL, .emptyHost, .emptyScheme:
-            return "The configured address of the store is not a URL; check the configuration."
-        default: return nil
-        }
-    }
-
-    /// Returns the network's name of an error, in a few printable words.
-    static func name(of error: any Error) -> String {
-        let text = (error as? HTTPClientError)?.shortDescription ?? String(describing: error)
-        return text.printable(charactersMax: 160)
-    }
-
-    private static func kind(of body: [UInt8]) -> String {
-        switch body.first(where: { !$0.isWhiteSpace }) {
-        case nil: " with an empty body"
-        case UInt8(ascii: "<"): " with a web page"
-        case UInt8(ascii: "{"): " with a JSON object"
-        case .some: " with a text"
+    /// The decoded body, or why it is not a verifyReceipt answer.
+    var decoded: Result<VerifyReceiptResponse, NotJSON> {
+        known.withLock { known in
+            if let known { return known }
+            let result = Result { () throws(NotJSON) in try VerifyReceiptResponse(parsing: body) }
+            known = result
+            return result
         }
     }
 }

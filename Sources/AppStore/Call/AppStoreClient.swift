@@ -3,7 +3,7 @@ package import NIOCore
 import NIOHTTP1
 import NIOPosix
 import NIOSSL
-package import Subscriptions
+import Subscriptions
 import Synchronization
 
 /// The App Store as Perennial sees it: one question each to verifyReceipt and to the Server API. Tests pass their own.
@@ -18,42 +18,6 @@ package struct AppStoreClient: Sendable {
         server: ServerAPIClient = .none, verify: @escaping @Sendable (AppStoreRequest) async -> AppStoreAnswer
     ) {
         (self.verify, self.server) = (verify, server)
-    }
-}
-
-/// A request to Apple about one receipt. Printing it never shows the receipt or a secret.
-package struct AppStoreRequest: Sendable, CustomStringConvertible, CustomReflectable {
-    /// The receipt in standard Base64 on one line, such as Apple's `latest_receipt`.
-    package var receipt: String
-    /// The app's shared secret; if nil, `password` is omitted, which Apple accepts for receipts without subscriptions.
-    package var secret: String?
-    /// The secret before the last rotation; tried once if Apple answers 21004.
-    package var previousSecret: String?
-    /// The store to ask first: the one remembered for this receipt, else production, whose builds App Review uses too.
-    package var askFirst: StoreEnvironment
-    /// Whether sandbox receipts are accepted. If false, sandbox is never asked and 21007 is final.
-    package var sandboxAllowed: Bool
-
-    /// Creates a request; every argument except the receipt has a default.
-    package init(
-        receipt: String, secret: String? = nil, previousSecret: String? = nil,
-        askFirst: StoreEnvironment = .production, sandboxAllowed: Bool = true
-    ) {
-        self.receipt = receipt
-        self.secret = secret
-        self.previousSecret = previousSecret
-        self.askFirst = askFirst
-        self.sandboxAllowed = sandboxAllowed
-    }
-
-    /// A description that is safe to print.
-    package var description: String {
-        "AppStoreRequest(\(receipt.utf8.count) characters, askFirst: \(askFirst.rawValue), sandboxAllowed: \(sandboxAllowed))"
-    }
-
-    /// A mirror that is safe to dump.
-    package var customMirror: Mirror {
-        Mirror(self, children: ["askFirst": askFirst, "sandboxAllowed": sandboxAllowed])
     }
 }
 

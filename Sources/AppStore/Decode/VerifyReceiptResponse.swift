@@ -110,24 +110,6 @@ struct ReceiptPart {
     }
 }
 
-/// A body that is decoded when it is first asked for. Most answers repeat the last one, which their bytes show.
-final class UnreadBody: Sendable {
-    private let body: [UInt8]
-    private let known = Mutex<Result<VerifyReceiptResponse, NotJSON>?>(nil)
-
-    init(_ body: [UInt8]) { self.body = body }
-
-    /// The decoded body, or why it is not a verifyReceipt answer.
-    var decoded: Result<VerifyReceiptResponse, NotJSON> {
-        known.withLock { known in
-            if let known { return known }
-            let result = Result { () throws(NotJSON) in try VerifyReceiptResponse(parsing: body) }
-            known = result
-            return result
-        }
-    }
-}
-
 extension Evidence {
     /// Reads the evidence in an answer that Apple vouches for; it may not name the `environment` that was asked. Rows
     /// of `latest_receipt_info` and `pending_renewal_info` speak for `asOf`, rows of `in_app` for

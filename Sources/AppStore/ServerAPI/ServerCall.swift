@@ -67,7 +67,7 @@ struct ServerCaller: Sendable {
             switch reply {
             case .unauthorized where calls == 1 && ContinuousClock.now < end: continue
             case .unauthorized, .failed: break
-            case .answered, .accepted, .error: tokens.accept(key, in: environment)
+            case .answered, .accepted, .error: tokens.noteAccepted(key, in: environment)
             }
             return (reply, result, calls)
         }

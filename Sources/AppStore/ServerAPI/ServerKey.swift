@@ -77,7 +77,8 @@ final class ServerTokens: Sendable {
         return token.text
     }
 
-    func accept(_ key: ServerKey, in environment: StoreEnvironment) {
+    /// Notes that Apple accepted a key of ours.
+    func noteAccepted(_ key: ServerKey, in environment: StoreEnvironment) {
         memory.withLock { memory in
             if memory.accepted.count >= Self.keysMax { memory.accepted = [:] }
             memory.accepted[key, default: []].insert(environment)

@@ -13,7 +13,7 @@ extension Evidence {
     /// periods that it moves, then what took the place of replaced periods that moved. `take` folds one step in;
     /// `known` gives what is then known of the subscriptions that the answer is about, and of those that hold its line
     /// items.
-    package func fold(known: () -> [SubscriptionState], _ take: (FoldStep) -> Void) {
+    package func forEachStep(known: () -> [SubscriptionState], _ take: (FoldStep) -> Void) {
         let before = known()
         let left = Dictionary(before.map { ($0.facts.originalTransactionID, $0.facts.successors) }) { first, _ in first
         }

@@ -214,3 +214,26 @@ extension LedgerApps {
         }
     }
 }
+
+extension App {
+    func accelerated(by speedup: Int) -> App {
+        var app = self
+        app.speedup = speedup
+        return app
+    }
+
+    /// The app's tolerances in one environment, divided by the speed-up.
+    package func policy(for environment: StoreEnvironment) -> Policy {
+        var policy = Policy.standard(for: environment, speedup: speedup)
+        let leeway =
+            switch environment {
+            case .production: leeway
+            case .sandbox: sandboxLeeway
+            }
+        policy.leeway = Delay(milliseconds: leeway.milliseconds / Int64(policy.speedup))
+        policy.preCheckSpread = preCheckSpread
+        policy.outageAllowance = Delay(milliseconds: outageAllowance.milliseconds / Int64(policy.speedup))
+        policy.sweepStretch = sweep.stretch
+        return policy
+    }
+}

@@ -10,7 +10,7 @@ struct Checked: Sendable {
     /// The fingerprint of a complete answer about a genuine receipt with a correct clock; nil for every other answer.
     let fingerprint: Fingerprint?
     /// Whether the bytes show that the answer repeats the last one; then nothing has decoded it.
-    let isRepeated: Bool
+    let repeatsLast: Bool
     /// The instant the answer is valid for.
     let clock: AnswerClock
     /// What the verified texts of the Server API state; nil for every other answer.
@@ -33,11 +33,11 @@ struct Checked: Sendable {
         {
             let clock = AnswerClock(requestedAt, clock: claim.claimedAt, limit: .database(answeredAt))
             if clock.ahead == nil {
-                (isRepeated, fingerprint, self.clock) = (true, last, clock)
+                (repeatsLast, fingerprint, self.clock) = (true, last, clock)
                 return
             }
         }
-        isRepeated = false
+        repeatsLast = false
         clock = AnswerClock(answer.response?.requestedAt, clock: claim.claimedAt, limit: .database(answeredAt))
         // An answer that was not read in full is read again each time: it may have said more than was read. So is one
         // with a wrong clock, because that is recorded.
@@ -58,7 +58,7 @@ struct Checked: Sendable {
             (evidence.asOf, evidence.clockAhead) = (clock.instant ?? evidence.asOf, clock.ahead)
             return evidence
         }
-        isRepeated = false
+        repeatsLast = false
         let isWhole = evidence?.isComplete == true && verdict.contents?.goesOn == false && clock.ahead == nil
         let whole = [0..<answer.body.count]
         fingerprint =
@@ -69,7 +69,7 @@ struct Checked: Sendable {
     /// Whether the check learnt nothing about a receipt that Apple should know: there was no answer, or no usable one
     /// about a receipt that Apple vouched for before.
     var isFailure: Bool {
-        guard !isRepeated, !answer.mayBeVouchedFor, !answer.isHeldBack else { return false }
+        guard !repeatsLast, !answer.mayBeVouchedFor, !answer.isHeldBack else { return false }
         if let verdict = answer.server { return verdict.isFailure && answer.calls > 0 }
         switch finding {
         case .verified, .rejected: return false
@@ -79,7 +79,7 @@ struct Checked: Sendable {
 
     /// Whether Apple shows that it is overloaded, or does not answer at all.
     var isOverloaded: Bool {
-        guard !isRepeated, answer.calls > 0 else { return false }
+        guard !repeatsLast, answer.calls > 0 else { return false }
         guard let http = answer.httpStatus else { return true }
         return http == 429 || http >= 500 || answer.response?.status == 21005
     }

@@ -111,7 +111,7 @@ package struct Explanation: Sendable {
         }
         for answer in [earlier, evidence].compactMap(\.self) {
             folded = [:]
-            answer.fold(known: { states.sorted { $0.key < $1.key }.map(\.value) }) { step in
+            answer.forEachStep(known: { states.sorted { $0.key < $1.key }.map(\.value) }) { step in
                 switch step {
                 case .part(let slice, let elsewhere): learn(slice, elsewhere)
                 case .move(let move): learn(move.evidence())

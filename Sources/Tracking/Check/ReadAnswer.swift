@@ -113,40 +113,8 @@ extension Refusal.Kind {
     }
 }
 
-extension EvidenceReader {
-    /// Reads what is stored by the rules of this program.
-    package static let present = EvidenceReader(answer: { $0.evidence }, notification: { $0.evidence })
-}
-
-extension KeptNotification {
-    /// The evidence in the notification; nil where it holds none.
-    var evidence: Evidence? {
-        let notification =
-            texts.flatMap(SignedNotification.init(packed:)) ?? claims.flatMap(SignedNotification.init(claims:))
-        return notification.flatMap { Evidence(in: $0, environment: environment) }
-    }
-}
-
-extension SignedReducer {
-    /// Reduces what is stored where this program reads the same in it afterwards.
-    package static let present = SignedReducer(
-        notification: { kept in
-            guard let claims = kept.texts.flatMap(SignedNotification.keptClaims(ofPacked:)) else { return nil }
-            let after = SignedNotification(claims: claims).flatMap { Evidence(in: $0, environment: kept.environment) }
-            // A notification that is no fact says nothing before and after; its claims stay for later versions.
-            guard let before = kept.evidence else { return after == nil ? claims : nil }
-            return after?.saysTheSame(as: before) == true ? claims : nil
-        },
-        answer: { kept in
-            var reduced = kept
-            reduced.body = ShortText.reducedStrings(of: kept.body)
-            guard let before = kept.evidence, reduced.evidence?.saysTheSame(as: before) == true else { return nil }
-            return reduced.body
-        })
-}
-
 extension Evidence {
-    fileprivate func saysTheSame(as other: Evidence) -> Bool {
+    func saysTheSame(as other: Evidence) -> Bool {
         transactions == other.transactions && renewals == other.renewals && asOf == other.asOf
             && environment == other.environment && bundleID == other.bundleID && isComplete == other.isComplete
     }

@@ -137,15 +137,6 @@ extension SettlementRun {
         return changed.count + bought.count
     }
 
-    /// Writes the versions of what changes its owner and nothing else.
-    func raiseVersions(of changed: [SubscriptionDraft], _ bought: [PurchaseDraft], in transaction: Transaction) throws {
-        guard !changed.isEmpty || !bought.isEmpty else { return }
-        try transaction.query(
-            Queries.raiseVersions, .int8s(changed.map(\.rowID)), .int8s(changed.map(\.version)),
-            .timestamptzs(changed.map(\.recordedMicroseconds)), .int8s(bought.map(\.rowID)),
-            .int8s(bought.map(\.version)), .timestamptzs(bought.map(\.recordedMicroseconds)))
-    }
-
     private func isOwned(_ draft: OwnershipDraft?, by owners: Set<CustomerID>?) -> Bool {
         guard let owners else { return true }
         return draft?.owner.map { owners.contains($0.customer) } ?? false

@@ -59,7 +59,7 @@ extension SettlementRun {
     func waitingNotifications(
         reading read: ReadNotification, in transaction: Transaction
     ) throws -> [WaitingNotification] {
-        let settled = batch.filter { $0.evidence != nil && !isRepeated($0) }
+        let settled = batch.filter { $0.evidence != nil && !wasSettledBefore($0) }
         guard !settled.isEmpty else { return [] }
         let receipts = Set(settled.map(\.claim.receiptID))
         let answered = Parameter.int8s(receipts.map(\.number).sorted())
@@ -149,7 +149,7 @@ extension SettlementRun {
 
     /// Whether the batch's answers are the last ones that a notification waits for.
     private func isEnding(_ notification: WaitingNotification) -> Bool {
-        let asking = batch.filter { $0.evidence != nil && !isRepeated($0) && asks($0, about: notification.subject) }
+        let asking = batch.filter { $0.evidence != nil && !wasSettledBefore($0) && asks($0, about: notification.subject) }
         return !notification.isServerAsked && !asking.isEmpty
             && asking.allSatisfy { settlement in
                 let schedule = pollers?.schedules[settlement.claim.receiptID]

@@ -195,7 +195,7 @@ struct TrackerMetrics: Sendable {
         let kinds = answers.map { answer in
             let receipt = answer.claim.receiptID
             let outcome = equal.contains(receipt) ? "verified" : outcomes[receipt]?.rawValue ?? "unsettled"
-            return [answer.claim.app.bundleID.text, outcome, answer.isRepeated ? "0" : answer.answer.statusLabel]
+            return [answer.claim.app.bundleID.text, outcome, answer.repeatsLast ? "0" : answer.answer.statusLabel]
         }
         for (kind, answers) in Dictionary(kinds.map { ($0, 1) }, uniquingKeysWith: +) {
             factory.counter(.answers, Array(zip(["app", "outcome", "status"], kind))).increment(by: answers)

@@ -15,7 +15,7 @@ extension Tracker {
 
     /// Records that a clock is wrong; it is unclear from here which one.
     private func seeClocks(of answers: [Checked]) {
-        let dated = answers.filter { $0.isRepeated || $0.answer.response != nil || $0.answer.server?.contents != nil }
+        let dated = answers.filter { $0.repeatsLast || $0.answer.response != nil || $0.answer.server?.contents != nil }
         guard !dated.isEmpty else { return }
         let ahead = dated.filter { $0.clock.ahead != nil }
         metrics.ahead(ahead)
@@ -31,7 +31,7 @@ extension Tracker {
         for verdict in asked.lazy.compactMap(\.answer.server) where verdict.fault != nil || verdict.contents != nil {
             conditions.see(.serverAPI(app), verdict.fault)
         }
-        let read = answers.filter { !$0.isRepeated }
+        let read = answers.filter { !$0.repeatsLast }
         if !read.isEmpty { conditions.see(.unreadableRows(app), read.lazy.compactMap(\.unreadableRow).first) }
         for seen in answers.lazy.compactMap(\.secretEvidence) {
             switch seen {
@@ -97,7 +97,7 @@ extension Checked {
     /// are subscriptions; only for those it sends a `latest_receipt`.
     var secretEvidence: SecretEvidence? {
         if answer.secretRefusedIn != nil { return .refused(claim.receiptID) }
-        if isRepeated, let outline = answer.outline {
+        if repeatsLast, let outline = answer.outline {
             if answer.usedPreviousSecret { return .previous(claim.receiptID) }
             return outline.holdsLatestReceipt ? .current : nil
         }
@@ -111,7 +111,7 @@ extension Checked {
     /// Why there was no answer, in the network's own words, which are for the log only.
     fileprivate var silence: String? {
         if let verdict = answer.server, !verdict.isFailure { return nil }
-        guard !isRepeated, answer.response == nil, let failure = answer.failureInFull else { return nil }
+        guard !repeatsLast, answer.response == nil, let failure = answer.failureInFull else { return nil }
         return "receipt \(claim.receiptID): \(failure)"
     }
 

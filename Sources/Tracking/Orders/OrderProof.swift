@@ -224,7 +224,7 @@ extension SettlementRun {
         var things: [PayingTransaction.Bought: (thing: Claimable, transaction: PayingTransaction)] = [:]
         var (bought, subscribed): (Set<PurchaseRowKey>, Set<SubscriptionRowKey>) = ([], [])
         for settlement in batch
-        where settlement.evidence != nil && !isRepeated(settlement) && settlement.vouching != .pointer {
+        where settlement.evidence != nil && !wasSettledBefore(settlement) && settlement.vouching != .pointer {
             let contents = self.contents(of: settlement)
             bought.formUnion(contents.purchases)
             subscribed.formUnion(contents.subscriptions)

@@ -27,6 +27,21 @@ package enum CallKind: String, Sendable, CaseIterable {
 }
 
 extension LedgerClaims {
+    /// Reserves calls to Apple; returns how many of the `wanted` calls each app may make now.
+    package func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
+        let rows = try await write(
+            Queries.takeBudget, .int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) }))
+        return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
+    }
+
+    /// Returns reserved calls that were not made.
+    package func returnBudget(_ unused: [Int32: Int]) async throws {
+        let unused = unused.filter { $0.value > 0 }
+        guard !unused.isEmpty else { return }
+        _ = try await write(
+            Queries.returnBudget, .int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) }))
+    }
+
     /// The part of the rate that Apple's sandbox allows.
     static let sandboxPart = 0.1
     /// The longest pause that Apple may ask for, in seconds.

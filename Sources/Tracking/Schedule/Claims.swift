@@ -187,21 +187,6 @@ extension LedgerClaims {
         return (try rows.reduce(0) { $0 + Int(try $1.int8("receipts")) }, sentences)
     }
 
-    /// Reserves calls to Apple; returns how many of the `wanted` calls each app may make now.
-    package func takeBudget(_ wanted: [(app: App, calls: Int)]) async throws -> [Int32: Int] {
-        let rows = try await write(
-            Queries.takeBudget, .int4s(wanted.map(\.app.id)), .int4s(wanted.map { Int32(clamping: $0.calls) }))
-        return try Dictionary(uniqueKeysWithValues: rows.map { (try $0.int4("app_id"), Int(try $0.int4("granted"))) })
-    }
-
-    /// Returns reserved calls that were not made.
-    package func returnBudget(_ unused: [Int32: Int]) async throws {
-        let unused = unused.filter { $0.value > 0 }
-        guard !unused.isEmpty else { return }
-        _ = try await write(
-            Queries.returnBudget, .int4s(unused.map(\.key)), .int4s(unused.map { Int32(clamping: $0.value) }))
-    }
-
     /// Leases due receipts within the quotas; receipts of a crashed worker are due again when its lease ends. With
     /// `dueBy`, only receipts due by then are claimed. `now` replaces the database's clock in tests only.
     package func claim(

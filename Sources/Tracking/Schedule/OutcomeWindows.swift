@@ -30,7 +30,7 @@ struct OutcomeWindow: Sendable, Hashable {
     /// Counts a call about any app: all that matters is whether an answer came.
     mutating func countCall(_ answer: Checked) {
         asked += 1
-        guard !answer.isRepeated, answer.answer.isSilent else { return }
+        guard !answer.repeatsLast, answer.answer.isSilent else { return }
         failed += 1
         newestFailureAt = max(newestFailureAt ?? answer.claim.claimedAt, answer.claim.claimedAt)
         failure = failure ?? answer.answer.failureInFull

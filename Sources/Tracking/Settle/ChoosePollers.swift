@@ -352,7 +352,7 @@ extension SettlementRun {
 
     /// Stores what answers left out, so that no receipt takes over what its answers do not contain.
     private func markOmissions(in transaction: Transaction) throws {
-        let settled = batch.filter { $0.listsSubscriptions && !isRepeated($0) }
+        let settled = batch.filter { $0.listsSubscriptions && !wasSettledBefore($0) }
         let answered = settled.map(\.claim.receiptID)
         let whole = settled.filter(\.speaksForAll).map(\.claim.receiptID)
         let holding = settled.filter { !($0.evidence?.transactions.isEmpty ?? true) }.map(\.claim.receiptID)

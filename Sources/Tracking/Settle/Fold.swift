@@ -9,11 +9,11 @@ extension SettlementRun {
             guard let evidence = settlement.evidence else { continue }
             let app = settlement.claim.app
             let policy = app.policy(for: evidence.environment)
-            if isRepeated(settlement) {
+            if wasSettledBefore(settlement) {
                 for key in settlement.subscriptionKeys { subscriptions[key]?.policy = policy }
                 continue
             }
-            evidence.fold(known: { known(of: settlement, evidence) }) { step in
+            evidence.forEachStep(known: { known(of: settlement, evidence) }) { step in
                 take(step, of: settlement, in: evidence.environment, policy: policy)
             }
             for (key, purchase) in settlement.purchases {
@@ -25,7 +25,7 @@ extension SettlementRun {
         noteUnchanged()
         takeDetailsAlong()
         claimByProof()
-        for settlement in batch where settlement.evidence != nil && !isRepeated(settlement) {
+        for settlement in batch where settlement.evidence != nil && !wasSettledBefore(settlement) {
             resolveOwnership(of: settlement)
         }
     }
@@ -76,7 +76,7 @@ extension SettlementRun {
     /// Notes which subscriptions and purchases a verified answer omits although they are polled through its receipt: it
     /// says nothing about them. Statuses name all subscriptions of a customer.
     private mutating func noteOmissions() {
-        let settled = batch.filter { $0.listsSubscriptions && !isRepeated($0) }
+        let settled = batch.filter { $0.listsSubscriptions && !wasSettledBefore($0) }
         let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         let held = read.filter(\.value.speaksForAll)
         for (key, draft) in subscriptions {
@@ -109,7 +109,7 @@ extension SettlementRun {
 
     /// Has what answers that were not read in full leave out planned anew: the unread part may name it.
     private mutating func planUnread() {
-        let unread = Set(batch.filter { $0.evidence?.isComplete == false && !isRepeated($0) }.map(\.claim.receiptID))
+        let unread = Set(batch.filter { $0.evidence?.isComplete == false && !wasSettledBefore($0) }.map(\.claim.receiptID))
         guard !unread.isEmpty else { return }
         func isUnread(_ polling: PollingDraft) -> Bool { polling.poller.map(unread.contains) ?? false }
         for (key, draft) in subscriptions where isUnread(draft.polling) { subscriptions[key]?.polling.confirm() }
@@ -118,7 +118,7 @@ extension SettlementRun {
 
     /// Notes which purchases a history leaves out because nothing of them changed: they were checked at its instant.
     private mutating func noteUnchanged() {
-        let settled = batch.filter { $0.evidence?.confirmsOtherPurchases == true && !isRepeated($0) }
+        let settled = batch.filter { $0.evidence?.confirmsOtherPurchases == true && !wasSettledBefore($0) }
         let read = Dictionary(settled.map { ($0.claim.receiptID, $0) }) { _, last in last }
         for (key, draft) in purchases {
             guard let answer = draft.polling.poller.flatMap({ read[$0] }) else { continue }

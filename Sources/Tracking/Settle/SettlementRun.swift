@@ -4,6 +4,9 @@ import Subscriptions
 
 /// One settlement in its transaction: locks and loads, folds in memory, writes.
 /// Every writer locks in the order schedule, receipt, subscription, purchase, customer, ownership, order, delivery.
+///
+/// Steps in other stories: `Entitlements/AffectedCustomers.swift`, `Orders/PayOrders.swift`, `OrderProof.swift` and
+/// `SettleDeliveries.swift`, `Notify/WaitingNotifications.swift`, `Operate/Incident.swift`.
 struct SettlementRun {
     /// The settlements in the order of Apple's clocks.
     private(set) var batch: [Settlement]
@@ -48,12 +51,14 @@ struct SettlementRun {
         let ids = batch.map(\.claim.receiptID)
         apps = Dictionary(batch.map { ($0.claim.app.id, $0.claim.app) }) { first, _ in first }
         unable = []
+        // Find what else is concerned: what the ledger links to the receipts, and where their line items are.
         linked = try LinkedContents(of: batch.map(\.claim), in: transaction)
         let items = Self.lineItems(in: batch)
         let holders = try Self.holders(of: items, in: transaction)
         let provable = try ProvablePurchases(of: batch, in: transaction)
         let others = provable.purchases + (try Self.skippedTwins(of: batch, in: transaction))
         let found = try FoundPollers(of: batch, linked: linked, holders: holders, provable: others, in: transaction)
+        // Lock: schedule rows and receipts, subscriptions, purchases.
         let pollers = try LockedPollers(ids, and: found, in: transaction)
         try pollers.foldClocks(in: transaction)
         self.pollers = pollers
@@ -65,6 +70,7 @@ struct SettlementRun {
         let purchaseRows = try Self.insertAndLockPurchases(
             of: batch, others: linked.purchaseIDs + others, in: transaction)
         try pollers.found.requireUnchanged(in: transaction)
+        // The clock, then load: nothing that was read before a lock is used.
         recordedMicroseconds = try Self.clock(in: transaction)
         claimants = try Self.claimants(
             of: .int8s(ids.map(\.number)),
@@ -81,6 +87,7 @@ struct SettlementRun {
         orderCustomers = try OrderCustomers(of: batch, subscriptions.values, purchases.values, in: transaction)
         self.batch = self.batch.map { orderCustomers.withoutErased($0) }
         sharedClaimants = try sharedClaimants(in: transaction)
+        // Set aside what may not be whole.
         setAsideWhatIsDoubtful()
         waiting = try waitingNotifications(reading: read, in: transaction)
     }
@@ -89,7 +96,7 @@ struct SettlementRun {
     /// or where it has no date and disagrees with a fact that is dated between its claim and its arrival.
     private mutating func setAsideWhatIsDoubtful() {
         batch = batch.map { settlement in
-            guard !isRepeated(settlement), let reason = doubt(about: settlement) else { return settlement }
+            guard !wasSettledBefore(settlement), let reason = doubt(about: settlement) else { return settlement }
             setAside.insert(settlement.claim.receiptID)
             return settlement.setAside(because: reason)
         }
@@ -265,7 +272,7 @@ struct SettlementRun {
     }
 
     /// Whether this same answer was settled before: the outcome of its commit was unknown, so it was sent again.
-    func isRepeated(_ settlement: Settlement) -> Bool {
+    func wasSettledBefore(_ settlement: Settlement) -> Bool {
         receipts[settlement.claim.receiptID]?.settledToken == settlement.claim.leaseToken
     }
 

@@ -6,13 +6,16 @@ import Subscriptions
 extension SettlementRun {
     /// Writes the result of folding the batch, and gives leases back.
     mutating func write(in transaction: Transaction) throws -> [Settled] {
+        // Plan: when to ask again, and what a refusal means.
         let plans = try makePlans()
-        let fresh = plans.filter { !isRepeated($0.settlement) }
+        let fresh = plans.filter { !wasSettledBefore($0.settlement) }
         let affected = try lockAffectedCustomers(verifying: verifiedFirst(fresh), in: transaction)
+        // The changes: drafts with their events, and what notifications and uploads get by them.
         try writeDrafts(in: transaction)
         try writeEndOfProvisional(of: affected.losingProvisional, in: transaction)
         try writeEndedAllowanceObservations(
             of: endedByAbsence.sorted().compactMap { subscriptions[$0] }, in: transaction)
+        // The answers, the receipts and when to ask again.
         let ids = try reserveIDs(observations: fresh.count, in: transaction)
         let kept = try keepObservations(of: fresh, ids: ids, in: transaction)
         try writeReceipts(fresh, kept, in: transaction)
@@ -20,6 +23,7 @@ extension SettlementRun {
         let refused = plans.filter(\.endsPolling).map(\.settlement.claim.receiptID)
         try writePolling(scheduled: scheduled, refused: refused, in: transaction)
         try writeNotifications(plans, in: transaction)
+        // What follows in other stories: lookups (`Entitlements`), orders and deliveries (`Orders`).
         try affected.store(in: transaction)
         try moveOrdersAndDeliveries(in: transaction)
         try payOrders(in: transaction)
@@ -49,6 +53,15 @@ extension SettlementRun {
             purchases.values.filter { $0.ownership.isChanged && !$0.wasChecked }, in: transaction)
         try writeEvents(in: transaction)
         try writeOwnerships(in: transaction)
+    }
+
+    /// Writes the versions of what changes its owner and nothing else.
+    func raiseVersions(of changed: [SubscriptionDraft], _ bought: [PurchaseDraft], in transaction: Transaction) throws {
+        guard !changed.isEmpty || !bought.isEmpty else { return }
+        try transaction.query(
+            Queries.raiseVersions, .int8s(changed.map(\.rowID)), .int8s(changed.map(\.version)),
+            .timestamptzs(changed.map(\.recordedMicroseconds)), .int8s(bought.map(\.rowID)),
+            .int8s(bought.map(\.version)), .timestamptzs(bought.map(\.recordedMicroseconds)))
     }
 
     /// Moves the orders and deliveries of periods that moved to other subscriptions.

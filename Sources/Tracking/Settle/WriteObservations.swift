@@ -10,7 +10,7 @@ struct KeptObservation: Sendable {
     /// Microseconds; an observation's row is found by its id and this instant.
     let recordedAt: Int64
     /// Whether the answer means the same as the one before it.
-    let isRepeated: Bool
+    let extendsLast: Bool
 }
 
 extension SettlementRun {
@@ -27,21 +27,21 @@ extension SettlementRun {
                 before.meaning == meaning.digest, !countsByItself(settlement)
             {
                 return KeptObservation(
-                    settlement: settlement, meaning: meaning, id: id, recordedAt: at, isRepeated: true)
+                    settlement: settlement, meaning: meaning, id: id, recordedAt: at, extendsLast: true)
             }
             return fresh.next().map { id in
                 KeptObservation(
                     settlement: settlement, meaning: meaning, id: id, recordedAt: recordedMicroseconds,
-                    isRepeated: false)
+                    extendsLast: false)
             }
         }
-        let ends = kept.filter(\.isRepeated)
+        let ends = kept.filter(\.extendsLast)
         if !ends.isEmpty {
             try transaction.query(
                 Queries.extendObservations, .int8s(ends.map(\.id)), .timestamptzs(ends.map(\.recordedAt)),
                 .instants(ends.map(\.settlement.asOf)))
         }
-        let rows = kept.filter { !$0.isRepeated }.map(ObservationRow.init(_:))
+        let rows = kept.filter { !$0.extendsLast }.map(ObservationRow.init(_:))
         if !rows.isEmpty { try transaction.query(Queries.insertObservations, rows: rows) }
         return kept
     }

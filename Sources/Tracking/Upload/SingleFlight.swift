@@ -74,7 +74,7 @@ final class SingleFlight: Sendable {
         do { outcome = .success(try await check()) } catch { outcome = .failure(error) }
         // The result of a cancelled task says nothing about the receipt, and the other callers did not cause it.
         if Task.isCancelled {
-            handOver(receipt)
+            passTurn(receipt)
         } else {
             let line = memory.withLock { $0.lines.removeValue(forKey: receipt) } ?? []
             for place in line { place.turn.resume(returning: .ended(outcome)) }
@@ -83,7 +83,7 @@ final class SingleFlight: Sendable {
     }
 
     /// Lets the next waiting caller check; those behind it keep waiting.
-    private func handOver(_ receipt: ReceiptID) {
+    private func passTurn(_ receipt: ReceiptID) {
         let next: Place? = memory.withLock { memory in
             if memory.lines[receipt]?.isEmpty == true { memory.lines[receipt] = nil }
             return memory.lines[receipt]?.removeFirst()
