@@ -41,7 +41,7 @@ struct OrderStoryTests {
     }
 
     @Test(
-        "Purchases are restored, assigned, refunded and given while their names are merged and split", arguments: 1...24
+        "Purchases are restored, assigned, refunded and given while their names are merged and split", arguments: 1...10
     )
     func lives(seed: UInt64) async throws {
         var random = Seeded(seed: seed)
