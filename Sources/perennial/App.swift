@@ -290,9 +290,10 @@ struct AppRemoveCommand: AsyncParsableCommand {
         }
         try await flags.ledger { ledger in
             if eraseReceipts {
-                try await ledger.apps.eraseCustomers(of: bundleID, deciding: decided) { count in
+                let erased = try await ledger.apps.eraseCustomers(of: bundleID, deciding: decided) { count in
                     if count.isMultiple(of: 1_000) { printError("\(count) customers are erased.") }
                 }
+                printLine("Customers erased, with their receipts: \(erased).")
             }
             try await ledger.apps.remove(bundleID, deciding: decided)
         }

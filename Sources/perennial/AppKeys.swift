@@ -57,7 +57,7 @@ extension SecretProbe {
         switch self {
         case .accepted(let receipt): "Apple accepts it (receipt \(receipt))."
         case .refused(let receipt):
-            "Apple refuses it (21004, receipt \(receipt)): until the right one is in place, only the previous one is of use."
+            "Apple refuses it (21004, receipt \(receipt)): until the right one is in place, only the previous one serves, if Apple accepts that."
         case .inconclusive(let reason):
             "Whether Apple accepts it is not known: \(reason) The log shows when Apple refuses it."
         case .noReceipt: "No stored receipt holds a subscription to try it on; the log shows when Apple refuses it."

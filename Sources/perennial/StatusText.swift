@@ -172,9 +172,9 @@ extension LedgerStatus {
     private var todayList: List {
         var entries = today.map { StatusEntry(json: $0.json) }
         if !entries.isEmpty {
-            let left = isSummarised ? "" : " Not all subscriptions are in it: workers read them for the first time."
+            let left = isSummarised ? "" : "\nNot all subscriptions are in it: workers read them for the first time."
             let isImporting = lanes.contains { $0.lane == .imported && $0.due + $0.inFlight > 0 }
-            let unasked = isImporting ? " Imported receipts wait for their first check and are not in it yet." : ""
+            let unasked = isImporting ? "\nImported receipts wait for their first check and are not in it yet." : ""
             entries[0].line = today.map(\.text).joined(separator: "\n") + unasked + left
         }
         return ("today", entries)

@@ -180,6 +180,12 @@ import Testing
                         + "store's addresses, or leave the file out."
                 ])
         }
+        var unreadable = pretend
+        unreadable["PERENNIAL_APPSTORE_URL"] = "foo"
+        #expect(
+            Self.mistakes(unreadable, files: ["r": root]) == [
+                "PERENNIAL_APPSTORE_URL is 'foo'; give an address such as https://host/path."
+            ])
         #expect(
             Self.mistakes(["PERENNIAL_APPSTORE_ROOT_FILE": "r"], files: ["r": root]).first?.contains(
                 "but PERENNIAL_APPSTORE_URL and PERENNIAL_APPSTORE_SANDBOX_URL and PERENNIAL_APPSTORE_SERVER_URL and "

@@ -3145,7 +3145,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
 -- customer.
 SELECT r.receipt_id, r.received_at, GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
        GREATEST(r.verified_at, s.confirmed_at) AS verified_at, r.outcome::text AS outcome, r.reason, r.rejections,
-       r.rejected_since, s.due_at
+       r.rejected_since, GREATEST(s.due_at, s.scheduled_for) AS due_at
 FROM ledger.receipt r
 JOIN ledger.upload u USING (receipt_id)
 LEFT JOIN ledger.poll_schedule s USING (receipt_id)
@@ -3336,7 +3336,7 @@ SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.origin
        ledger.as_of(s, d) AS as_of, ledger.checked_at(s, d) AS checked_at, s.recorded_at,
        ledger.next_check_at(s, d) AS next_check_at, s.renewal, ledger.renewal_as_of(s, d) AS renewal_as_of,
        s.renewal_path, s.suspected,
-       s.leeway_ms, d.due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
+       s.leeway_ms, GREATEST(d.due_at, d.scheduled_for) AS due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
        lower(o.valid) AS owned_since, o.cause AS owned_because, (
            SELECT CASE WHEN e.detail ? 'from_pointer' THEN 'from_pointer' ELSE e.kind::text END FROM ledger.event e
            WHERE e.subscription_id = s.subscription_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')
@@ -6102,31 +6102,35 @@ WHERE i.closed_at IS NULL OR i.closed_at > now() - interval '24 hours'
 ORDER BY i.incident_id DESC
 
 """#)
-    /// Returns the totals: receipts by verification, subscriptions, events, and the time of the newest verified answer. With
+    /// Returns the totals: receipts by verification, without erased ones, subscriptions, events, and the time of the newest verified answer. With
     package static let statusTotals = SQLFile("status_totals", #"""
--- Returns the totals: receipts by verification, subscriptions, events, and the time of the newest verified answer. With
+-- Returns the totals: receipts by verification, without erased ones, subscriptions, events, and the time of the newest verified answer. With
 -- more than $1 receipts the numbers of receipts and subscriptions are the planner's estimates, and the time is exact to
 -- a minute.
 WITH size AS MATERIALIZED (
     SELECT c.relname, c.reltuples, c.reltuples > $1::bigint AS is_large
     FROM pg_class c WHERE c.oid IN ('ledger.receipt'::regclass, 'ledger.subscription'::regclass)
 ), receipts AS MATERIALIZED (
-    SELECT size.reltuples::bigint AS receipts,
+    SELECT size.stored::bigint AS receipts,
            (SELECT max(v.minute) FROM ledger.verified_minute v) AS last_checked_at,
-           round(size.reltuples * (
+           round(size.stored * (
                SELECT s.null_frac FROM pg_stats s
                WHERE s.schemaname = 'ledger' AND s.tablename = 'receipt' AND s.attname = 'verified_at'))::bigint AS unverified,
-           round(size.reltuples * COALESCE((
+           round(size.stored * COALESCE((
                SELECT f.part FROM pg_stats s
                CROSS JOIN unnest(s.most_common_vals::text::text[], s.most_common_freqs) AS f(value, part)
                WHERE s.schemaname = 'ledger' AND s.tablename = 'receipt' AND s.attname = 'outcome'
                  AND f.value = 'rejected'), 0))::bigint AS rejected
-    FROM size WHERE size.relname = 'receipt' AND size.is_large
+    FROM (SELECT z.is_large, z.relname, z.reltuples * COALESCE((
+              SELECT s.null_frac FROM pg_stats s
+              WHERE s.schemaname = 'ledger' AND s.tablename = 'receipt' AND s.attname = 'erased_at'), 1) AS stored
+          FROM size z) size
+    WHERE size.relname = 'receipt' AND size.is_large
     UNION ALL
     SELECT count(*), max(GREATEST(r.verified_at, s.confirmed_at)), count(*) FILTER (WHERE r.verified_at IS NULL),
            count(*) FILTER (WHERE r.outcome = 'rejected')
     FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-    WHERE NOT (SELECT size.is_large FROM size WHERE size.relname = 'receipt')
+    WHERE NOT (SELECT size.is_large FROM size WHERE size.relname = 'receipt') AND r.erased_at IS NULL
     LIMIT 1
 ), subscriptions AS MATERIALIZED (
     SELECT size.reltuples::bigint AS subscriptions
@@ -6214,7 +6218,7 @@ FROM (
 -- For status: the bundle ids that refused receipts named, at most $1, the newest first; is_only says that the app has no
 -- other receipt.
 SELECT a.bundle_id, b.bundle_id AS named, b.receipts, b.last_at,
-       NOT EXISTS (SELECT FROM ledger.receipt r WHERE r.app_id = b.app_id) AS is_only
+       NOT EXISTS (SELECT FROM ledger.receipt r WHERE r.app_id = b.app_id AND r.erased_at IS NULL) AS is_only
 FROM ledger.refused_bundle b JOIN ledger.app a USING (app_id)
 WHERE a.removed_at IS NULL
 ORDER BY b.last_at DESC, a.bundle_id, b.bundle_id LIMIT $1::int
@@ -6840,7 +6844,7 @@ ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C"
 -- Upload: returns the result of the last check of receipt $1, the settlement that wrote it, and whether it covered the
 -- latest upload of customer $2, for order $3; either may be null.
 SELECT r.outcome::text AS outcome, r.reason, r.settled_token, r.form::text AS form, r.vouched,
-       CASE WHEN s.leased_by IS NULL THEN s.due_at ELSE s.scheduled_for END AS next_check_at,
+       CASE WHEN s.leased_by IS NULL THEN GREATEST(s.due_at, s.scheduled_for) ELSE s.scheduled_for END AS next_check_at,
        ($2::text IS NULL OR EXISTS (
             SELECT FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
             WHERE u.receipt_id = r.receipt_id AND c.name = $2::text AND u.settled))

@@ -32,7 +32,7 @@ SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY
 -- customer.
 SELECT r.receipt_id, r.received_at, GREATEST(r.asked_at, s.confirmed_at) AS asked_at,
        GREATEST(r.verified_at, s.confirmed_at) AS verified_at, r.outcome::text AS outcome, r.reason, r.rejections,
-       r.rejected_since, s.due_at
+       r.rejected_since, GREATEST(s.due_at, s.scheduled_for) AS due_at
 FROM ledger.receipt r
 JOIN ledger.upload u USING (receipt_id)
 LEFT JOIN ledger.poll_schedule s USING (receipt_id)
@@ -201,7 +201,7 @@ SELECT s.subscription_id, s.app_id, s.environment::text AS environment, s.origin
        ledger.as_of(s, d) AS as_of, ledger.checked_at(s, d) AS checked_at, s.recorded_at,
        ledger.next_check_at(s, d) AS next_check_at, s.renewal, ledger.renewal_as_of(s, d) AS renewal_as_of,
        s.renewal_path, s.suspected,
-       s.leeway_ms, d.due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
+       s.leeway_ms, GREATEST(d.due_at, d.scheduled_for) AS due_at, c.name AS owner, o.customer_id IS NOT DISTINCT FROM $1::bigint AS is_owner,
        lower(o.valid) AS owned_since, o.cause AS owned_because, (
            SELECT CASE WHEN e.detail ? 'from_pointer' THEN 'from_pointer' ELSE e.kind::text END FROM ledger.event e
            WHERE e.subscription_id = s.subscription_id AND e.kind IN ('ownership.assigned', 'ownership.transferred')

@@ -64,29 +64,33 @@ WHERE i.closed_at IS NULL OR i.closed_at > now() - interval '24 hours'
 ORDER BY i.incident_id DESC
 
 -- name: status_totals
--- Returns the totals: receipts by verification, subscriptions, events, and the time of the newest verified answer. With
+-- Returns the totals: receipts by verification, without erased ones, subscriptions, events, and the time of the newest verified answer. With
 -- more than $1 receipts the numbers of receipts and subscriptions are the planner's estimates, and the time is exact to
 -- a minute.
 WITH size AS MATERIALIZED (
     SELECT c.relname, c.reltuples, c.reltuples > $1::bigint AS is_large
     FROM pg_class c WHERE c.oid IN ('ledger.receipt'::regclass, 'ledger.subscription'::regclass)
 ), receipts AS MATERIALIZED (
-    SELECT size.reltuples::bigint AS receipts,
+    SELECT size.stored::bigint AS receipts,
            (SELECT max(v.minute) FROM ledger.verified_minute v) AS last_checked_at,
-           round(size.reltuples * (
+           round(size.stored * (
                SELECT s.null_frac FROM pg_stats s
                WHERE s.schemaname = 'ledger' AND s.tablename = 'receipt' AND s.attname = 'verified_at'))::bigint AS unverified,
-           round(size.reltuples * COALESCE((
+           round(size.stored * COALESCE((
                SELECT f.part FROM pg_stats s
                CROSS JOIN unnest(s.most_common_vals::text::text[], s.most_common_freqs) AS f(value, part)
                WHERE s.schemaname = 'ledger' AND s.tablename = 'receipt' AND s.attname = 'outcome'
                  AND f.value = 'rejected'), 0))::bigint AS rejected
-    FROM size WHERE size.relname = 'receipt' AND size.is_large
+    FROM (SELECT z.is_large, z.relname, z.reltuples * COALESCE((
+              SELECT s.null_frac FROM pg_stats s
+              WHERE s.schemaname = 'ledger' AND s.tablename = 'receipt' AND s.attname = 'erased_at'), 1) AS stored
+          FROM size z) size
+    WHERE size.relname = 'receipt' AND size.is_large
     UNION ALL
     SELECT count(*), max(GREATEST(r.verified_at, s.confirmed_at)), count(*) FILTER (WHERE r.verified_at IS NULL),
            count(*) FILTER (WHERE r.outcome = 'rejected')
     FROM ledger.receipt r LEFT JOIN ledger.poll_schedule s USING (receipt_id)
-    WHERE NOT (SELECT size.is_large FROM size WHERE size.relname = 'receipt')
+    WHERE NOT (SELECT size.is_large FROM size WHERE size.relname = 'receipt') AND r.erased_at IS NULL
     LIMIT 1
 ), subscriptions AS MATERIALIZED (
     SELECT size.reltuples::bigint AS subscriptions
@@ -164,7 +168,7 @@ FROM (
 -- For status: the bundle ids that refused receipts named, at most $1, the newest first; is_only says that the app has no
 -- other receipt.
 SELECT a.bundle_id, b.bundle_id AS named, b.receipts, b.last_at,
-       NOT EXISTS (SELECT FROM ledger.receipt r WHERE r.app_id = b.app_id) AS is_only
+       NOT EXISTS (SELECT FROM ledger.receipt r WHERE r.app_id = b.app_id AND r.erased_at IS NULL) AS is_only
 FROM ledger.refused_bundle b JOIN ledger.app a USING (app_id)
 WHERE a.removed_at IS NULL
 ORDER BY b.last_at DESC, a.bundle_id, b.bundle_id LIMIT $1::int

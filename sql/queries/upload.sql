@@ -222,7 +222,7 @@ ORDER BY s.app_id, s.environment, s.original_transaction_id COLLATE "C"
 -- Upload: returns the result of the last check of receipt $1, the settlement that wrote it, and whether it covered the
 -- latest upload of customer $2, for order $3; either may be null.
 SELECT r.outcome::text AS outcome, r.reason, r.settled_token, r.form::text AS form, r.vouched,
-       CASE WHEN s.leased_by IS NULL THEN s.due_at ELSE s.scheduled_for END AS next_check_at,
+       CASE WHEN s.leased_by IS NULL THEN GREATEST(s.due_at, s.scheduled_for) ELSE s.scheduled_for END AS next_check_at,
        ($2::text IS NULL OR EXISTS (
             SELECT FROM ledger.upload u JOIN ledger.customer c USING (customer_id)
             WHERE u.receipt_id = r.receipt_id AND c.name = $2::text AND u.settled))

@@ -167,9 +167,10 @@ extension LedgerApps {
     /// Erases all customers of an app, and the receipts that no customer uploaded. It may be repeated after an
     /// interruption. `onErased` learns the number of erased customers so far. Throws what
     /// ``LedgerCustomers/erase(_:of:deciding:)`` throws; `busy` after a minute of calls to Apple.
+    @discardableResult
     package func eraseCustomers(
         of bundleID: BundleID, deciding decision: ManualDecision, onErased: (Int) -> Void
-    ) async throws {
+    ) async throws -> Int {
         let app = try await app(bundleID)
         var erased = 0
         while true {
@@ -182,6 +183,7 @@ extension LedgerApps {
             }
         }
         while try await eraseUnclaimedReceipts(of: app) {}
+        return erased
     }
 
     /// Erases one of the app's customers, once Apple is not being asked about them.

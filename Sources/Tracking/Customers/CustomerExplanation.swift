@@ -273,7 +273,10 @@ extension CustomerExplanation {
             return "the customer cancelled, and \(subscription.state.termEnd); the next payment is due at "
                 + "\(verdict.expiresAt.iso8601), and access ends when Apple says it failed"
         case .active where subscription.state.nextPayment == true:
-            return "it is expected to renew at \(verdict.expiresAt.iso8601), and access ends when Apple says it did not"
+            let next =
+                subscription.state.renewsToProductID.flatMap { $0 == verdict.productID ? nil : " as \($0)" } ?? ""
+            return
+                "it is expected to renew\(next) at \(verdict.expiresAt.iso8601), and access ends when Apple says it did not"
         case .active: return "access ends at \(until.iso8601)"
         case .gracePeriod: return "access ends at \(until.iso8601) unless the payment succeeds before"
         case .awaitingRenewal where verdict.isOfMoved: return "access ends at \(until.iso8601)"

@@ -127,7 +127,9 @@ struct SettingsCheck {
     mutating func trustedRoots(ofStoresAt addresses: [(name: SettingName, url: String)]) -> TrustedRoots? {
         let name = SettingName.appStoreRootFile.rawValue
         guard let path = self[.appStoreRootFile] else { return nil }
-        let apples = addresses.filter { Self.isApples($0.url) }.map(\.name.rawValue)
+        // An address that cannot be read was named before, and Apple's stands in its place.
+        let apples = addresses.filter { Self.isApples($0.url) && (self[$0.name] ?? $0.url) == $0.url }.map(
+            \.name.rawValue)
         guard apples.isEmpty else {
             mistakes.append(
                 "\(name) is for a pretend App Store, but \(apples.joined(separator: " and ")) lead\(apples.count == 1 ? "s" : "") "

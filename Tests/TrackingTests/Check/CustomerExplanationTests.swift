@@ -25,6 +25,8 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
         var from: Instant
         var asOf: Instant
         var renews = "1"
+        /// The product that renews; nil for the same one.
+        var next: String?
         var environment: StoreEnvironment = .production
 
         func bytes(for app: BundleID) -> [UInt8] {
@@ -38,7 +40,7 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
                   "original_transaction_id": "\(id)", "web_order_line_item_id": "\(item ?? "w\(id)")",
                   "purchase_date_ms": "\(from.milliseconds)", "expires_date_ms": "\(end.milliseconds)"}],
                  "pending_renewal_info": [{"original_transaction_id": "\(id)", "product_id": "\(product)",
-                  "auto_renew_product_id": "\(product)", "auto_renew_status": "\(renews)"}]}
+                  "auto_renew_product_id": "\(next ?? product)", "auto_renew_status": "\(renews)"}]}
                 """.utf8)
         }
     }
@@ -118,6 +120,33 @@ private let ledgers = OncePerSuite<(SubscriptionLedger, Database)> { lend in
             #expect(text.contains("access ends at \(until).") && !text.contains("news is due any moment"), "\(text)")
             let after = try await world.explain("ann", at: world.at(21)).text
             #expect(after.contains("The period is over, and Apple shows the purchase as another subscription now."))
+        }
+    }
+
+    @Test("An imported receipt that waits for its first check is due now, whatever its place in the queue")
+    func importedAndUnasked() async throws {
+        try await withWorld { world in
+            let ends = world.at(200)
+            let upload = Upload(
+                appID: world.app.id, customer: "ann", receipt: Array("old".utf8), imported: true, expiresAt: ends)
+            let stored = try #require(try await world.ledger.intake.store([upload]).first)
+            let planned = try #require(try await world.explain("ann").reasons.receipts.first?.nextCheckAt)
+            #expect(abs((planned - world.now).milliseconds) < 3_600_000, "\(planned.iso8601)")
+            let last = try #require(
+                try await world.ledger.intake.lastCheck(of: stored.receiptID, for: nil)?.nextCheckAt)
+            #expect(last == planned)
+        }
+    }
+
+    @Test("The text names the product to which a subscription is going to renew, where it is another one")
+    func changeScheduled() async throws {
+        try await withWorld { world in
+            let receipt = try await world.upload("one", by: "ann")
+            try await world.tell(receipt, Body(from: world.at(-10), asOf: world.at(-2), next: "yearly"))
+            let text = try await world.explain("ann").text
+            #expect(text.contains("it is expected to renew as yearly at "), "\(text)")
+            try await world.tell(receipt, Body(from: world.at(-10), asOf: world.at(-1)))
+            #expect(try await world.explain("ann").text.contains("it is expected to renew at "))
         }
     }
 

@@ -96,6 +96,23 @@ struct StatusTests {
         }
     }
 
+    @Test("Erased receipts are not among those that wait for an answer, neither counted nor estimated")
+    func erasedTotals() async throws {
+        try await withNewLedger { test in
+            for name in 0..<40 { try await test.upload("r\(name)") }
+            try await test.run(
+                """
+                UPDATE ledger.receipt SET erased_at = now()
+                WHERE receipt_id IN (SELECT receipt_id FROM ledger.receipt ORDER BY receipt_id LIMIT 10);
+                ANALYZE ledger.receipt
+                """)
+            for limit in [100, 10] as [Int64] {
+                let row = try #require(try await test.ledger.query(Queries.statusTotals, [.int8(limit)]).first)
+                #expect(try row.int8("receipts") == 30 && row.int8("unverified") == 30, "\(limit)")
+            }
+        }
+    }
+
     @Test("Deliveries of production that have been due for more than an hour are counted, with the oldest")
     func lateDeliveries() async throws {
         try await withLedger { test in
