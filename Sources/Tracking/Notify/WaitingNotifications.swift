@@ -149,7 +149,9 @@ extension SettlementRun {
 
     /// Whether the batch's answers are the last ones that a notification waits for.
     private func isEnding(_ notification: WaitingNotification) -> Bool {
-        let asking = batch.filter { $0.evidence != nil && !wasSettledBefore($0) && asks($0, about: notification.subject) }
+        let asking = batch.filter {
+            $0.evidence != nil && !wasSettledBefore($0) && asks($0, about: notification.subject)
+        }
         return !notification.isServerAsked && !asking.isEmpty
             && asking.allSatisfy { settlement in
                 let schedule = pollers?.schedules[settlement.claim.receiptID]

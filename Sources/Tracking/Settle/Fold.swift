@@ -109,7 +109,8 @@ extension SettlementRun {
 
     /// Has what answers that were not read in full leave out planned anew: the unread part may name it.
     private mutating func planUnread() {
-        let unread = Set(batch.filter { $0.evidence?.isComplete == false && !wasSettledBefore($0) }.map(\.claim.receiptID))
+        let unread = Set(
+            batch.filter { $0.evidence?.isComplete == false && !wasSettledBefore($0) }.map(\.claim.receiptID))
         guard !unread.isEmpty else { return }
         func isUnread(_ polling: PollingDraft) -> Bool { polling.poller.map(unread.contains) ?? false }
         for (key, draft) in subscriptions where isUnread(draft.polling) { subscriptions[key]?.polling.confirm() }
