@@ -95,11 +95,14 @@ WHERE c.customer_id IN (
     LIMIT $1::int)
 ORDER BY c.customer_id FOR NO KEY UPDATE SKIP LOCKED
 
--- name: standby_lag
--- Returns how many seconds the responding server is behind; 0 for a primary. A standby that is connected to its primary
--- and has replayed all it received is not behind. Otherwise the last replayed transaction counts, null when there was
--- none.
-SELECT CASE
+-- name: standby_place
+-- Returns which ledger the responding server has, by its feed; when a primary started, in microseconds, null for a standby;
+-- and how many seconds it is behind, 0 for a primary. A standby that is connected to its primary and has replayed all it
+-- received is not behind. Otherwise the last replayed transaction counts, null when there was none.
+SELECT (SELECT f.feed_id FROM ledger.feed_here f)::text AS feed,
+       CASE WHEN NOT pg_is_in_recovery() THEN (extract(epoch FROM pg_postmaster_start_time()) * 1000000)::bigint END
+           AS started_at,
+       CASE
     WHEN NOT pg_is_in_recovery() THEN 0
     WHEN EXISTS (SELECT FROM pg_stat_wal_receiver)
         AND pg_last_wal_replay_lsn() >= pg_last_wal_receive_lsn() THEN 0

@@ -18,6 +18,8 @@ final class Reads: Sendable {
         /// Whether the standby is away only in that it gave no answer in time: without a primary it is asked all the same.
         var isSilent = false
         var isPrimaryAway = false
+        /// The primary's feed, as it was read last.
+        var feed: String?
         var nextLook: ContinuousClock.Instant?
 
         var order: [ReadSource] { (isSilent ? .behind : standby).order(isPrimaryAway: isPrimaryAway) }
@@ -86,9 +88,9 @@ final class Reads: Sendable {
         let found: StandbyStanding
         var isSilent = false
         do throws(DatabaseError) {
-            let seconds = try await standby.query(Statement(Queries.standbyLag), within: Self.patience)
-                .first?.float8IfPresent("seconds")
-            found = seconds.map { $0 <= Self.behindSecondsMax ? .following : .behind } ?? .behind
+            let place = try await Place(of: standby)
+            let lag = place.secondsBehind ?? .infinity
+            found = await isOurs(place) ? lag <= Self.behindSecondsMax ? .following : .behind : .foreign
         } catch {
             guard error.kind != .cancelled else { return }
             found = .away
@@ -101,6 +103,16 @@ final class Reads: Sendable {
         }
     }
 
+    /// Returns whether a server is a standby of the primary, or the primary itself. Another installation's database and a
+    /// standby that was promoted would answer as of another past. While the primary is away a promoted one may answer.
+    private func isOurs(_ place: Place) async -> Bool {
+        let feed = memory.withLock { $0.feed }
+        if place.startedAt == nil, place.feed == feed { return true }
+        guard let ours = try? await Place(of: primary) else { return feed == nil || place.feed == feed }
+        memory.withLock { $0.feed = ours.feed }
+        return place.feed == ours.feed && (place.startedAt == nil || place.startedAt == ours.startedAt)
+    }
+
     private func note(_ error: DatabaseError, of source: ReadSource) {
         guard error.isLoss || error.isSilence else { return }
         memory.withLock { memory in
@@ -111,6 +123,25 @@ final class Reads: Sendable {
                 memory.isSilent = error.isSilence
             }
         }
+    }
+}
+
+/// Where a ledger is.
+private struct Place {
+    /// The identity of its feed, which another installation does not have.
+    let feed: String
+    /// When the server started; nil for a standby.
+    let startedAt: Int64?
+    /// Nil where that is not known.
+    let secondsBehind: Double?
+
+    init(of database: Database) async throws(DatabaseError) {
+        guard let row = try await database.query(Statement(Queries.standbyPlace), within: Reads.patience).first else {
+            throw DatabaseError(.decoding, "The server has no feed.")
+        }
+        feed = try row.text("feed")
+        startedAt = try row.int8IfPresent("started_at")
+        secondsBehind = try row.float8IfPresent("seconds")
     }
 }
 
@@ -128,21 +159,23 @@ package enum StandbyStanding: String, Sendable, CaseIterable {
     case following
     /// It answers, but lags too far to be asked before the primary.
     case behind
-    /// It does not answer.
+    /// It does not answer, or not to our account.
     case away
+    /// It answers, and is no standby of the primary: another installation's database, or it was promoted.
+    case foreign
 
     /// Whether it answers at all.
     package var canAnswer: Bool {
         switch self {
         case .following, .behind: true
-        case .none, .away: false
+        case .none, .away, .foreign: false
         }
     }
 
     /// Returns the databases to ask, in order; the next one only when the one before is away.
     func order(isPrimaryAway: Bool) -> [ReadSource] {
         switch self {
-        case .none, .away: [.primary]
+        case .none, .away, .foreign: [.primary]
         case .following: [.standby, .primary]
         case .behind: isPrimaryAway ? [.standby] : [.primary, .standby]
         }

@@ -186,7 +186,17 @@ extension Diagnosis {
         case .following: note("standby", true, "the standby for lookups follows")
         case .behind:
             note("standby", false, "the standby for lookups is over a minute behind; lookups use the primary.")
-        case .away: note("standby", false, "the standby of DATABASE_READ_URL does not answer; lookups use the primary.")
+        case .away:
+            note(
+                "standby", false,
+                "the standby of DATABASE_READ_URL does not answer, or its account lacks rights; lookups use the primary."
+            )
+        case .foreign:
+            note(
+                "standby", false,
+                "DATABASE_READ_URL leads to no standby of the primary: to another database, or to a standby that was "
+                    + "promoted. Lookups use the primary; correct it, or DATABASE_URL where the promoted one is the primary now."
+            )
         }
     }
 

@@ -119,7 +119,7 @@ struct EraseRaceTests {
                 return (upload, erasure)
             }
             #expect(try await upload.value == receipt)
-            try await erasure.value
+            _ = try await erasure.value
             #expect(try await test.rows(Self.lost) == [])
         }
     }

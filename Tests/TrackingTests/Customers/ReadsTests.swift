@@ -40,6 +40,7 @@ struct ReadsTests {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await withReusedDatabase { standby, _ in
+                try await Self.pretend(standby, toFollow: test.database)
                 let ledger = SubscriptionLedger(database: test.database, reads: standby)
                 func granted() async throws -> [Bool] {
                     try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann").map(\.granted)
@@ -57,6 +58,36 @@ struct ReadsTests {
                 try await holding
                 while await ledger.standby() != .following { try await Task.sleep(for: .milliseconds(50)) }
                 while try await granted() != [] { try await Task.sleep(for: .milliseconds(50)) }
+            }
+        }
+    }
+
+    /// Gives a database the feed of another one, as a standby of it has.
+    private static func pretend(_ standby: Database, toFollow primary: Database) async throws {
+        let feed = try await primary.query(
+            Statement(name: "feed", sql: "SELECT feed_id::text AS feed FROM ledger.feed")
+        ).first?.text(
+            "feed")
+        let change = Statement(name: "follow", sql: "UPDATE ledger.feed SET feed_id = $1::text::uuid")
+        try await standby.transaction { _ = try $0.query(change, [.text(feed)]) }
+    }
+
+    @Test("A database of another installation, and a promoted standby, are asked for nothing while the primary answers")
+    func foreign() async throws {
+        try await withLedger { test in
+            try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
+            try await withReusedDatabase { other, _ in
+                let ledger = SubscriptionLedger(database: test.database, reads: other)
+                #expect(await ledger.standby() == .foreign)
+                for _ in 0..<3 {
+                    let found = try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
+                    #expect(found.map(\.granted) == [true])
+                }
+                try await Self.pretend(other, toFollow: test.database)
+                #expect(await ledger.standby() == .following)
+                let away = away()
+                #expect(await SubscriptionLedger(database: away, reads: other).standby() == .following)
+                await away.close()
             }
         }
     }
