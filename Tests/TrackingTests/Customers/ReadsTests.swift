@@ -77,6 +77,8 @@ struct ReadsTests {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
             try await withReusedDatabase { other, _ in
+                let renew = Statement(name: "renew", sql: "UPDATE ledger.feed SET feed_id = gen_random_uuid()")
+                try await other.transaction { _ = try $0.query(renew) }
                 let ledger = SubscriptionLedger(database: test.database, reads: other)
                 #expect(await ledger.standby() == .foreign)
                 for _ in 0..<3 {
