@@ -72,7 +72,7 @@ struct ReadsTests {
         try await standby.transaction { _ = try $0.query(change, [.text(feed)]) }
     }
 
-    @Test("A database of another installation, and a promoted standby, are asked for nothing while the primary answers")
+    @Test("A database of another installation is asked for nothing while the primary answers")
     func foreign() async throws {
         try await withLedger { test in
             try await test.check(try await test.upload("a"), Answer(from: test.at(-9), asOf: test.at(-1)))
@@ -148,7 +148,7 @@ private struct TableLock: Sendable {
 
     init(of database: Database) { self.database = database }
 
-    /// Holds the lock until it is told to end.
+    /// Holds the lock until `end` is called.
     func hold() async throws {
         try await database.transaction { transaction in
             defer { held.continuation.finish() }
