@@ -2806,15 +2806,8 @@ SELECT d.customer_id AS key, a.bundle_id, NULL AS environment, NULL AS original_
        NULL::bigint AS receipt_id,
        format('what is stored of %s for the customer with the key %s is not what its sources give',
               min(d.entitlement COLLATE "C"), d.customer_id) AS detail
-FROM (
-    SELECT f.customer_id, f.entitlement FROM ledger.entitlement_differences(ARRAY(
-        SELECT v.customer_id FROM ledger.current_entitlements v
-        WHERE v.customer_id > $1::bigint AND v.customer_id <= $2::bigint)) f
-    UNION ALL
-    SELECT e.customer_id, s.entitlement FROM ledger.compute_entitlements(ARRAY(
-        SELECT n.customer_id FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
-        WHERE n.customer_id > $1::bigint AND n.customer_id <= $2::bigint AND n.merged_into IS NULL
-          AND v.customer_id IS NULL)) e, unnest(e.spans) s) d
+FROM ledger.entitlement_differences(ARRAY(
+    SELECT n.customer_id FROM ledger.customer n WHERE n.customer_id > $1::bigint AND n.customer_id <= $2::bigint)) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 GROUP BY d.customer_id, a.bundle_id
@@ -5307,15 +5300,7 @@ ORDER BY n.customer_id LIMIT $2::int
     package static let compareEntitlements = SQLFile("compare_entitlements", #"""
 -- Rebuild: returns where something else is stored about customers ($1) than their sources give from now on, or nothing.
 SELECT d.customer_id, a.bundle_id, c.name, d.entitlement, d.stored, d.computed
-FROM (
-    SELECT * FROM ledger.entitlement_differences($1::bigint[])
-    UNION ALL
-    SELECT e.customer_id, s.entitlement, NULL, string_agg(s::text, ' ' ORDER BY s)
-    FROM ledger.compute_entitlements(ARRAY(
-        SELECT unnest($1::bigint[]) EXCEPT SELECT v.customer_id FROM ledger.current_entitlements v
-        WHERE v.customer_id = ANY($1::bigint[]))) e
-    CROSS JOIN LATERAL unnest(e.spans) s
-    GROUP BY e.customer_id, s.entitlement) d
+FROM ledger.entitlement_differences($1::bigint[]) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 ORDER BY d.customer_id, d.entitlement COLLATE "C"

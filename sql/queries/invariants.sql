@@ -209,15 +209,8 @@ SELECT d.customer_id AS key, a.bundle_id, NULL AS environment, NULL AS original_
        NULL::bigint AS receipt_id,
        format('what is stored of %s for the customer with the key %s is not what its sources give',
               min(d.entitlement COLLATE "C"), d.customer_id) AS detail
-FROM (
-    SELECT f.customer_id, f.entitlement FROM ledger.entitlement_differences(ARRAY(
-        SELECT v.customer_id FROM ledger.current_entitlements v
-        WHERE v.customer_id > $1::bigint AND v.customer_id <= $2::bigint)) f
-    UNION ALL
-    SELECT e.customer_id, s.entitlement FROM ledger.compute_entitlements(ARRAY(
-        SELECT n.customer_id FROM ledger.customer n LEFT JOIN ledger.current_entitlements v USING (customer_id)
-        WHERE n.customer_id > $1::bigint AND n.customer_id <= $2::bigint AND n.merged_into IS NULL
-          AND v.customer_id IS NULL)) e, unnest(e.spans) s) d
+FROM ledger.entitlement_differences(ARRAY(
+    SELECT n.customer_id FROM ledger.customer n WHERE n.customer_id > $1::bigint AND n.customer_id <= $2::bigint)) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 GROUP BY d.customer_id, a.bundle_id

@@ -93,15 +93,7 @@ ORDER BY n.customer_id LIMIT $2::int
 -- name: compare_entitlements
 -- Rebuild: returns where something else is stored about customers ($1) than their sources give from now on, or nothing.
 SELECT d.customer_id, a.bundle_id, c.name, d.entitlement, d.stored, d.computed
-FROM (
-    SELECT * FROM ledger.entitlement_differences($1::bigint[])
-    UNION ALL
-    SELECT e.customer_id, s.entitlement, NULL, string_agg(s::text, ' ' ORDER BY s)
-    FROM ledger.compute_entitlements(ARRAY(
-        SELECT unnest($1::bigint[]) EXCEPT SELECT v.customer_id FROM ledger.current_entitlements v
-        WHERE v.customer_id = ANY($1::bigint[]))) e
-    CROSS JOIN LATERAL unnest(e.spans) s
-    GROUP BY e.customer_id, s.entitlement) d
+FROM ledger.entitlement_differences($1::bigint[]) d
 JOIN ledger.customer c USING (customer_id)
 JOIN ledger.app a USING (app_id)
 ORDER BY d.customer_id, d.entitlement COLLATE "C"
