@@ -129,7 +129,7 @@ struct ExplainCommand: AsyncParsableCommand {
     }
 
     private func explain(_ response: InputFile) throws {
-        let explanation = Explanation(
+        let explanation = AnswerExplanation(
             body: try response.contents(bytesMax: Self.bytesMax), bundleID: bundleId, at: at,
             previous: try previous?.contents(bytesMax: Self.bytesMax), now: .wallClock)
         show(text: explanation.text, json: explanation.json)

@@ -73,7 +73,8 @@ struct ServerCaller: Sendable {
         }
     }
 
-    /// Waits until `turn` lets a call be made; returns false where that is later than `end`.
+    /// Waits until `turn`, the budget that a caller of this target lends, lets a call be made; returns false where that is
+    /// later than `end`.
     static func awaits(
         _ turn: @Sendable () async -> Double?, until end: ContinuousClock.Instant
     ) async -> Bool {

@@ -49,7 +49,7 @@ extension CustomerExplanation {
 
     private func json(of one: SubscriptionReasons) -> JSONValue {
         let (thing, verdict) = (thing(of: one), one.verdict(at: reasons.at))
-        let explained = Explanation.ExplainedSubscription(
+        let explained = AnswerExplanation.ExplainedSubscription(
             state: one.state, groupID: one.state.facts.groupID, verdict: verdict)
         var fields = explained.members.merging(members(of: thing, one.environment, one.ownership)) { _, own in own }
         let isAllowed = one.allowedUntil != nil
@@ -147,7 +147,7 @@ extension Reasons.ReceiptStanding {
     }
 }
 
-extension Explanation {
+extension AnswerExplanation {
     /// The explanation as JSON. Every key is always present, `null` where unknown.
     package var json: JSONValue {
         var fields: [String: JSONValue] = [
@@ -167,7 +167,7 @@ extension Explanation {
     }
 }
 
-extension Explanation.ExplainedSubscription {
+extension AnswerExplanation.ExplainedSubscription {
     var members: [String: JSONValue] {
         let runs = verdict.state != .expired && verdict.state != .revoked
         return [
@@ -211,7 +211,7 @@ extension PurchaseState {
     }
 }
 
-extension Explanation.ExplainedEvent {
+extension AnswerExplanation.ExplainedEvent {
     fileprivate var json: JSONValue {
         [
             "kind": .string(event.kind.rawValue),
@@ -223,7 +223,7 @@ extension Explanation.ExplainedEvent {
     }
 }
 
-extension Explanation.HeldStatement {
+extension AnswerExplanation.HeldStatement {
     fileprivate var json: JSONValue {
         [
             "original_transaction_id": .string(id.text), "transaction_id": .string(transactionID.text),

@@ -1,5 +1,4 @@
 import Foundation
-import Hummingbird
 import JSON
 import Subscriptions
 import Tracking
@@ -61,7 +60,7 @@ extension UploadResult {
         return result
     }
 
-    /// The result of a refusal, which may be worth another try after a minute.
+    /// The answer to a device after Apple refused its receipt, which may be worth another try after a minute.
     static func refused(_ retry: Settled.Retry, order: Order?) -> UploadResult {
         switch retry {
         case .vain: UploadResult(word: .failed, advice: nil, order: order)

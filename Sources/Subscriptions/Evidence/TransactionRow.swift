@@ -112,7 +112,7 @@ package enum InstantForm: Sendable, Hashable {
         }
     }
 
-    /// Returns the instant as the field writes it.
+    /// Returns the instant as the row's field writes it, for quotes in explanations.
     func value(_ instant: Instant) -> String {
         switch self {
         case .milliseconds, .plain: String(instant.milliseconds)

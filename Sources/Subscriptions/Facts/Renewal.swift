@@ -305,3 +305,28 @@ extension RenewalFacts {
         gaveUp = fact(.gaveUp, gaveUpAt.map { _ in true })
     }
 }
+
+extension Renewal {
+    /// Returns the product that will replace the given one; nil if the same product renews, if the change already
+    /// happened, or if the renewal is another product's.
+    func change(from product: ProductID) -> ProductID? {
+        guard concerns(product), let next = wantedProductID, next != productID, next != product else { return nil }
+        return next
+    }
+
+    /// Returns the plan that will follow, `upfront` or `monthly`; nil if it stays the same, or if either is not known.
+    func planChange(from period: Period) -> String? {
+        guard concerns(period.productID), let plan = term?.plan, let next = Sale.word(of: plan),
+            let present = period.planWord
+        else { return nil }
+        return next == present ? nil : next
+    }
+
+    /// Returns whether another product or another plan will follow.
+    func changes(from period: Period) -> Bool {
+        change(from: period.productID) != nil || planChange(from: period) != nil
+    }
+
+    /// Whether it is the renewal of the product: Apple may still report that of a product which another one replaced.
+    func concerns(_ product: ProductID) -> Bool { productID == product }
+}

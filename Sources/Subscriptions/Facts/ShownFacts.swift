@@ -121,7 +121,7 @@ extension Period {
 }
 
 extension Renewal {
-    /// Returns whether this is what a text states. What one of the channels leaves unsaid is no difference.
+    /// Returns whether what is kept of a renewal shows what a signed text states; what either leaves unsaid is no difference.
     fileprivate func shows(_ said: Renewal) -> Bool {
         func agree<Value: Equatable>(_ left: Value?, _ right: Value?) -> Bool {
             left == nil || right == nil || left == right

@@ -347,31 +347,6 @@ extension DecisionTable {
     private func joined(_ path: String, _ field: String) -> String { path.isEmpty ? field : "\(path).\(field)" }
 }
 
-extension Renewal {
-    /// Returns the product that will replace the given one; nil if the same product renews, if the change already
-    /// happened, or if the renewal is another product's.
-    func change(from product: ProductID) -> ProductID? {
-        guard concerns(product), let next = wantedProductID, next != productID, next != product else { return nil }
-        return next
-    }
-
-    /// Returns the plan that will follow, `upfront` or `monthly`; nil if it stays the same, or if either is not known.
-    func planChange(from period: Period) -> String? {
-        guard concerns(period.productID), let plan = term?.plan, let next = Sale.word(of: plan),
-            let present = period.planWord
-        else { return nil }
-        return next == present ? nil : next
-    }
-
-    /// Returns whether another product or another plan will follow.
-    func changes(from period: Period) -> Bool {
-        change(from: period.productID) != nil || planChange(from: period) != nil
-    }
-
-    /// Whether it is the renewal of the product: Apple may still report that of a product which another one replaced.
-    func concerns(_ product: ProductID) -> Bool { productID == product }
-}
-
 /// Follows the input of the decision table through time, so that a whole subscription life is decided in n log n.
 /// Equivalent to `DecisionTable.view(at:)` for instants that never go back.
 struct DecisionSweep {

@@ -20,7 +20,7 @@ extension Tracker {
         let key: ServerKey
         do {
             guard let stored = try ledger.apps.serverKey(of: claim.app) else {
-                let sentence = Self.noServerKey(claim.app.bundleID)
+                let sentence = ServerKeyText.missing(of: claim.app.bundleID)
                 conditions.raise(.serverKey(claim.app.bundleID), by: sentence)
                 return .unasked(sentence, environment)
             }
@@ -36,22 +36,9 @@ extension Tracker {
                 key: key, appleAppID: app.appleAppID, transactionID: id,
                 signedText: claim.form == .signedTransaction ? claim.receipt : nil, revision: question.revision,
                 askFirst: environment, isFirstSight: claim.environment == nil, sandboxAllowed: app.sandboxAllowed,
-                turn: { await turn(of: app, in: $0, for: CallKind($1)) }))
+                turn: { await takeCall(CallKind($1), of: app, in: $0) }))
         await heed(answer, of: app)
         return answer
-    }
-
-    static func noServerKey(_ bundleID: BundleID) -> String {
-        "\(bundleID) has no key for the Server API; store it with `perennial app server-key --app \(bundleID)`."
-    }
-
-    /// Takes one call from the app's budget; returns the seconds to wait where it is used up or the database is away.
-    func turn(of app: App, in environment: StoreEnvironment, for kind: CallKind) async -> Double? {
-        let wait = await attempt("take a call from the budget") {
-            try await ledger.claims.takeCall(kind, of: app, in: environment) ?? 0
-        }
-        guard let wait else { return 1 }
-        return wait > 0 ? wait : nil
     }
 
     /// Stops calls where Apple asks for it (4290000), and so the claims of an app that asks nothing else.

@@ -15,13 +15,13 @@ extension Tracker {
 
     /// Asks Apple about a claimed receipt. Never throws: an outage is an answer too.
     func ask(_ claim: Claim) async -> AppStoreAnswer {
-        metrics.asks()
+        metrics.beginCall()
         let asked = await answer(about: claim)
         metrics.answered(asked)
         return asked
     }
 
-    /// Settles answers together: their facts, events and schedules change in one commit. Then it counts them and does
+    /// Ends checks: settles their answers together, in one commit of facts, events and schedules, then counts them and does
     /// what follows from them.
     func settleAndFollowUp(_ answers: [Checked]) async throws -> SettledBatch {
         let begin = ContinuousClock.now

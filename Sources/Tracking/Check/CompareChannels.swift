@@ -165,7 +165,7 @@ extension LedgerApps {
         guard let verifier = change.verifier else { return }
         let app = try await app(bundleID)
         if verifier != .verifyReceipt, app.serverKey == nil {
-            throw LedgerError(.invalid, Tracker.noServerKey(bundleID))
+            throw LedgerError(.invalid, ServerKeyText.missing(of: bundleID))
         }
         guard app.verifier == .both, verifier != .both, change.forcedBecause == nil,
             let obstacle = try await channelStanding(of: bundleID)?.obstacle

@@ -100,7 +100,7 @@ extension Tracker {
         _ question: SupportQuestion, about app: App, in environment: StoreEnvironment
     ) throws -> SupportRequest {
         guard let stored = try ledger.apps.serverKey(of: app) else {
-            throw LedgerError(.notFound, Self.noServerKey(app.bundleID))
+            throw LedgerError(.notFound, ServerKeyText.missing(of: app.bundleID))
         }
         guard environment == .production || app.sandboxAllowed else {
             throw LedgerError(
@@ -108,7 +108,7 @@ extension Tracker {
         }
         return SupportRequest(
             key: ServerKey(stored, of: app), appleAppID: app.appleAppID, environment: environment, question: question,
-            turn: { await turn(of: app, in: environment, for: question.callKind) })
+            turn: { await takeCall(question.callKind, of: app, in: environment) })
     }
 }
 

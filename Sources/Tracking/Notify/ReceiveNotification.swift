@@ -281,6 +281,7 @@ extension LedgerIntake {
             .bools(found.map { _ in false }))
     }
 
+    /// Has receipts asked about because of notifications, once Apple had a moment; with follow-ups until an answer shows it.
     private func want(
         _ receipts: [(receipt: Int64, isSandbox: Bool)], withFollowUps: Bool, in transaction: Transaction
     ) throws {

@@ -73,27 +73,6 @@ package enum NotificationEffect: String, Sendable, CaseIterable {
     case noFacts = "no_facts"
 }
 
-/// The app that a notification address belongs to.
-package struct NotifiedApp: Sendable, Hashable {
-    package let id: Int32
-    package let bundleID: BundleID
-    /// Apple's number of the app; nil where it is not compared.
-    package let appleAppID: Int64?
-    package let sandboxAllowed: Bool
-    /// Whether the Server API can be asked about it.
-    package let hasServerKey: Bool
-    package let now: Instant
-
-    fileprivate init(row: Row) throws {
-        id = try row.int4("app_id")
-        bundleID = try row.id("bundle_id")
-        appleAppID = try row.int8IfPresent("apple_app_id")
-        sandboxAllowed = try row.bool("sandbox_allowed")
-        hasServerKey = try row.bool("has_key")
-        now = try row.instant("now")
-    }
-}
-
 extension LedgerIntake {
     /// The minimum interval between a check of a receipt and the next one that notifications request, in seconds.
     static let secondsApart = 60.0
@@ -138,24 +117,6 @@ package enum PasswordVerdict: Sendable, Hashable {
     case unknown
 }
 
-/// The secret last part of an app's notification address for App Store Connect: 64 hexadecimal digits. Apple sends no
-/// key, so the address itself keeps strangers out; only its hash is stored.
-package struct NotificationToken: Sendable, Hashable {
-    /// The text; it must not be logged.
-    package let text: String
-
-    init() { text = .randomHexadecimal(digits: 64) }
-
-    /// Creates a token from an address; nil when the text is not 64 lowercase hexadecimal digits.
-    package init?(_ text: String) {
-        guard text.utf8.count == 64, text.utf8.allSatisfy(\.isLowerHex) else { return nil }
-        self.text = text
-    }
-
-    /// The stored hash, used for lookup: comparing hashes reveals nothing about the token.
-    var digest: [UInt8] { text.sha256 }
-}
-
 extension LedgerApps {
     /// Compares a password with the app's secrets, in a time that does not depend on where they differ.
     package func checkPassword(_ password: String?, of bundleID: BundleID) async throws -> PasswordVerdict {
@@ -170,29 +131,5 @@ extension LedgerApps {
         let given = code(password)
         // Every secret is compared, so that the time does not show which one fits.
         return known.map { code($0) == given }.contains(true) ? .right : .wrong
-    }
-
-    /// Replaces the app's notification address; returns its secret part only now. Throws `notFound` for an unknown app.
-    package func openNotifications(of bundleID: BundleID) async throws -> NotificationToken {
-        let token = NotificationToken()
-        try await setNotifications(of: bundleID, digest: token.digest)
-        return token
-    }
-
-    /// Removes the app's notification address; throws `notFound` for an unknown app.
-    package func closeNotifications(of bundleID: BundleID) async throws {
-        try await setNotifications(of: bundleID, digest: nil)
-    }
-
-    /// Returns the app whose address ends in the token; nil when there is none.
-    package func notifiedApp(at token: NotificationToken) async throws -> NotifiedApp? {
-        try await query(Queries.findNotifiedApp, .bytea(token.digest)).first.map(NotifiedApp.init(row:))
-    }
-
-    private func setNotifications(of bundleID: BundleID, digest: [UInt8]?) async throws {
-        let rows = try await write(
-            Queries.setNotificationDigest, .text(bundleID.text), .bytea(digest), audited: .appChanged, app: bundleID,
-            detail: ["notifications": digest == nil ? "off" : "on"])
-        if rows.isEmpty { _ = try await app(bundleID) }
     }
 }

@@ -124,39 +124,3 @@ extension LedgerFacet {
         }
     }
 }
-
-/// A running session of the admin page.
-package struct AdminSession: Sendable, Hashable {
-    /// The number of the key that opened the session.
-    package let keyID: Int32
-    /// The token in every form of the session, made of its secret; a page of another site cannot know it.
-    package let formToken: String
-}
-
-extension LedgerAdmin {
-    /// The length of a session, in seconds: a working day.
-    package static let sessionSeconds = 12.0 * 3_600
-
-    /// Opens a session for a key, the audited actor; returns the secret for the browser, of which a hash is stored.
-    package func openSession(of key: APIKey) async throws -> String {
-        let secret = (0..<32).map { _ in UInt8.random(in: 0...255) }.hexadecimal
-        _ = try await ledger.acting(as: .key(key.id)).write(
-            Queries.openSession, .bytea(secret.sha256), .int4(key.id), .float8(Self.sessionSeconds), audited: .signedIn)
-        return secret
-    }
-
-    /// Returns the running session with this secret; nil when the session ended or its key was revoked.
-    package func session(withSecret secret: String) async throws -> AdminSession? {
-        // Read from the primary: a standby may not have a session that was opened a moment ago.
-        let rows = try await query(Queries.findSession, .bytea(secret.sha256))
-        return try rows.first.map { row in
-            AdminSession(keyID: try row.int4("key_id"), formToken: "form of \(secret)".sha256.hexadecimal)
-        }
-    }
-
-    /// Ends a session of a key immediately.
-    package func closeSession(withSecret secret: String, of keyID: Int32) async throws {
-        _ = try await ledger.acting(as: .key(keyID)).write(
-            Queries.closeSession, .bytea(secret.sha256), audited: .signedOut)
-    }
-}

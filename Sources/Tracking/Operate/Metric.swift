@@ -165,7 +165,7 @@ struct TrackerMetrics: Sendable {
     }
 
     /// Records that a call about a receipt begins.
-    func asks() { inFlight.increment() }
+    func beginCall() { inFlight.increment() }
 
     /// Records that the call ended, with an answer or without.
     func answered(_ answer: AppStoreAnswer) {

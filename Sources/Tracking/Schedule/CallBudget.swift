@@ -68,6 +68,17 @@ extension LedgerClaims {
     }
 }
 
+extension Tracker {
+    /// Takes one call from the app's budget; returns the seconds to wait where it is used up or the database is away.
+    func takeCall(_ kind: CallKind, of app: App, in environment: StoreEnvironment) async -> Double? {
+        let wait = await attempt("take a call from the budget") {
+            try await ledger.claims.takeCall(kind, of: app, in: environment) ?? 0
+        }
+        guard let wait else { return 1 }
+        return wait > 0 ? wait : nil
+    }
+}
+
 /// The rate limit of an app's calls to Apple: shared by all workers, stored with the app's budget.
 package struct CallRateLimit: Sendable, Hashable {
     /// The lowest rate limit: one call every two seconds.

@@ -159,7 +159,7 @@ extension Upload {
 
     private static func requireServerKey(of app: App) throws(LedgerError) {
         guard app.serverKey == nil else { return }
-        throw LedgerError(.exists, Tracker.noServerKey(app.bundleID))
+        throw LedgerError(.exists, ServerKeyText.missing(of: app.bundleID))
     }
 
     /// Takes a signed transaction, once its signature and what it is about are verified.

@@ -105,9 +105,9 @@ final class WebhookConnections: Sendable {
                     let name = IPAddress(address.host) == nil ? address.host : nil
                     try pipeline.addHandler(NIOSSLClientHandler(context: tls, serverHostname: name))
                 }
-                try pipeline.addHandler(StatusGate())
+                try pipeline.addHandler(WebhookStatusGate())
                 try pipeline.addHTTPClientHandlers()
-                try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), Exchange()])
+                try pipeline.addHandlers([IdleStateHandler(allTimeout: Self.idleTimeout), WebhookExchange()])
                 channel.closeFuture.whenComplete { [self] _ in forget(channel, at: address.place) }
                 return channel
             }
@@ -176,7 +176,7 @@ private struct WebhookTurn: Sendable {
 }
 
 /// Reads the status before the decoder, and ends a connection whose answer is too long, wherever it is long.
-private final class StatusGate: ChannelDuplexHandler {
+private final class WebhookStatusGate: ChannelDuplexHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundIn = IOData
 
@@ -208,7 +208,7 @@ private final class StatusGate: ChannelDuplexHandler {
 }
 
 /// Makes the calls of one connection, one after the other.
-private final class Exchange: ChannelDuplexHandler {
+private final class WebhookExchange: ChannelDuplexHandler {
     typealias InboundIn = HTTPClientResponsePart
     typealias OutboundIn = WebhookTurn
     typealias OutboundOut = HTTPClientRequestPart

@@ -285,13 +285,13 @@ extension Diagnosis {
         var options = AppStoreOptions(productionURL: settings.appStoreURL, sandboxURL: settings.appStoreSandboxURL)
         options.trustedRoots = settings.appStoreRoots
         do {
-            try await options.withClient { await look(through: StoreReach(client: $0), of: apps) }
+            try await options.withClient { await lookAtStores(through: StoreReach(client: $0), of: apps) }
         } catch {
             // Only the end of the client throws; the process ends now, and that changes no finding.
         }
     }
 
-    private mutating func look(through reach: StoreReach, of apps: [App]) async {
+    private mutating func lookAtStores(through reach: StoreReach, of apps: [App]) async {
         let sandbox = apps.isEmpty || apps.contains(where: \.sandboxAllowed)
         let keys = apps.contains { $0.serverKey != nil }
         for url in [settings.appStoreURL] + (sandbox ? [settings.appStoreSandboxURL] : []) {

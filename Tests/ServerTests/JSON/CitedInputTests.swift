@@ -10,7 +10,7 @@ import Tracking
 @Suite("Every input that an explanation cites matters") struct CitedInputTests {
     /// What an answer comes to for one subscription, and by which rule: of two that agree each is cited alone.
     static func outcome(_ body: [UInt8], of id: OriginalTransactionID, at: Instant) -> JSONValue? {
-        let explanation = Explanation(body: body, bundleID: nil, at: at, previous: nil, now: at)
+        let explanation = AnswerExplanation(body: body, bundleID: nil, at: at, previous: nil, now: at)
         guard let one = explanation.subscriptions.first(where: { $0.state.facts.originalTransactionID == id })
         else { return nil }
         var fields = one.members
@@ -22,7 +22,7 @@ import Tracking
     func withoutACitedInputTheAnswerIsAnother(_ name: String) throws {
         let body = [UInt8](
             try Data(contentsOf: ExplainFixtureTests.folder.appendingPathComponent(name)))
-        let explanation = Explanation(
+        let explanation = AnswerExplanation(
             body: body, bundleID: nil, at: nil, previous: nil, now: Instant(milliseconds: 0))
         for subscription in explanation.subscriptions {
             let id = subscription.state.facts.originalTransactionID

@@ -30,7 +30,7 @@ import Tracking
         let body = [UInt8](try Data(contentsOf: Self.folder.appendingPathComponent(name)))
         let expected = try Self.expectations()[name]
         let bundle: BundleID? = expected is String ? "com.example.tracker" : nil
-        let explanation = Explanation(
+        let explanation = AnswerExplanation(
             body: body, bundleID: bundle, at: nil, previous: nil, now: Instant(milliseconds: 0))
         let text = Data(explanation.json.rendered().utf8)
         let json = try #require(try JSONSerialization.jsonObject(with: text) as? [String: Any])
@@ -51,7 +51,7 @@ import Tracking
     func anAnswerComparedWithItselfHasNoEvents() throws {
         for name in Self.names {
             let body = [UInt8](try Data(contentsOf: Self.folder.appendingPathComponent(name)))
-            let explanation = Explanation(
+            let explanation = AnswerExplanation(
                 body: body, bundleID: nil, at: nil, previous: body, now: Instant(milliseconds: 0))
             #expect(explanation.events?.isEmpty == true, "\(name)")
         }

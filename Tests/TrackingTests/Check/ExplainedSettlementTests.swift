@@ -69,7 +69,7 @@ struct ExplainedSettlementTests {
     }
 
     private func explained(_ bodies: [[UInt8]]) throws -> (states: [String], events: [String]) {
-        let explanation = Explanation(
+        let explanation = AnswerExplanation(
             body: bodies[1], bundleID: VerdictGoldenTests.bundleID, at: nil, previous: bodies[0], now: VerdictText.now)
         let states = explanation.subscriptions.map { subscription in
             let (facts, verdict) = (subscription.state.facts, subscription.verdict)

@@ -114,7 +114,7 @@ import Testing
         func text(_ date: String) -> String {
             let now = Instant(milliseconds: 1_700_000_000_000)
             let body = Array(Self.answer(date).utf8)
-            return Explanation(body: body, bundleID: nil, at: nil, previous: nil, now: now).text
+            return AnswerExplanation(body: body, bundleID: nil, at: nil, previous: nil, now: now).text
         }
         #expect(text("soon").contains("left out, because it cannot be read: receipt.in_app[0]"))
         #expect(!text("soon").contains("holds no purchases"))

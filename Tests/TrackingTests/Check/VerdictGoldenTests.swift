@@ -51,7 +51,7 @@ import Testing
     func whatIsTakenBackStands() throws {
         for (name, said) in [("refund-reversed.json", "the refund of"), ("purchase-refunded-since.json", nil)] {
             let answer = try #require(try OwnAnswers.all().first { $0.name == name })
-            let explanation = Explanation(
+            let explanation = AnswerExplanation(
                 body: answer.body, bundleID: Self.bundleID, at: nil, previous: answer.before, now: VerdictText.now)
             #expect(explanation.text.contains("until a second answer says so") == (said != nil))
             #expect(said.map(explanation.text.contains) ?? true)
@@ -60,7 +60,7 @@ import Testing
         }
         // Backwards, the purchase's refund is missing.
         let purchase = try #require(try OwnAnswers.all().first { $0.name == "purchase-refunded-since.json" })
-        let backwards = Explanation(
+        let backwards = AnswerExplanation(
             body: try #require(purchase.before), bundleID: Self.bundleID, at: nil, previous: purchase.body,
             now: VerdictText.now)
         #expect(backwards.events?.contains { $0.event.kind == .refundReversed } == false)

@@ -11,7 +11,7 @@ struct VerdictText {
     static func block(
         of name: String, body: [UInt8], bundleID: BundleID?, previous: [UInt8]? = nil
     ) -> String {
-        let explanation = Explanation(body: body, bundleID: bundleID, at: nil, previous: previous, now: now)
+        let explanation = AnswerExplanation(body: body, bundleID: bundleID, at: nil, previous: previous, now: now)
         var lines = [name, "  " + heading(explanation)]
         lines += explanation.subscriptions.flatMap { text(of: $0, in: explanation) }
         lines += explanation.purchases.map(text(of:))
@@ -23,7 +23,7 @@ struct VerdictText {
         return lines.joined(separator: "\n")
     }
 
-    private static func heading(_ explanation: Explanation) -> String {
+    private static func heading(_ explanation: AnswerExplanation) -> String {
         let status = explanation.status.map(String.init) ?? "without status"
         guard let reason = explanation.finding.reasonSentence else {
             let app = explanation.bundleID?.text ?? "no app named"
@@ -35,7 +35,7 @@ struct VerdictText {
     }
 
     private static func text(
-        of subscription: Explanation.ExplainedSubscription, in explanation: Explanation
+        of subscription: AnswerExplanation.ExplainedSubscription, in explanation: AnswerExplanation
     ) -> [String] {
         let (state, verdict) = (subscription.state, subscription.verdict)
         let renewal =
@@ -85,7 +85,7 @@ struct VerdictText {
             "  purchase \(name): \(purchase.quantity) \(key.productID), bought \(purchase.purchasedAt.short)\(refund)"
     }
 
-    private static func text(of explained: Explanation.ExplainedEvent) -> String {
+    private static func text(of explained: AnswerExplanation.ExplainedEvent) -> String {
         let event = explained.event
         return "  since then: \(event.kind.rawValue) \(event.productID) at \(event.occurredAt.short) (\(explained.id))"
     }

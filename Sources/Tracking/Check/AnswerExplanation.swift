@@ -2,7 +2,7 @@ package import AppStore
 package import Subscriptions
 
 /// The meaning of one answer of verifyReceipt at an instant, with the reasons: no database, no network.
-package struct Explanation: Sendable {
+package struct AnswerExplanation: Sendable {
     /// One subscription of the answer.
     package struct ExplainedSubscription: Sendable {
         /// Its facts and timeline.
@@ -131,10 +131,10 @@ package struct Explanation: Sendable {
     }
 }
 
-extension Explanation.HeldStatement {
-    fileprivate static func all(in state: SubscriptionState) -> [Explanation.HeldStatement] {
+extension AnswerExplanation.HeldStatement {
+    fileprivate static func all(in state: SubscriptionState) -> [AnswerExplanation.HeldStatement] {
         state.retractions.map {
-            Explanation.HeldStatement(
+            AnswerExplanation.HeldStatement(
                 id: state.facts.originalTransactionID, transactionID: $0.transactionID, what: $0.what, since: $0.since)
         }
     }
@@ -178,7 +178,7 @@ extension AppStoreAnswer {
     }
 }
 
-extension Explanation {
+extension AnswerExplanation {
     /// The most unreadable rows that are named.
     private static let unreadableShownMax = 10
 
@@ -219,7 +219,7 @@ extension Explanation {
     }
 }
 
-extension Explanation.ExplainedSubscription {
+extension AnswerExplanation.ExplainedSubscription {
     fileprivate var lines: [String] {
         let reason = verdict.reason.map { " (\($0.rawValue))" } ?? ""
         let end = verdict.entitledUntil?.iso8601 ?? "further notice"

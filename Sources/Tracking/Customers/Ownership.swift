@@ -252,6 +252,134 @@ private struct OwnershipWrite {
 }
 
 extension SettlementRun {
+    /// Resolves what has an owner first, who may get the rest of the receipt. What no customer uploaded goes to those
+    /// whom its account tokens name, else to those who sent other receipts with the same contents.
+    mutating func resolveOwnership(of settlement: Settlement) {
+        let (receipt, claimants) = (settlement.claim.receiptID, claimants(of: settlement))
+        guard !claimants.isEmpty || !orderCustomers.isEmpty else { return }
+        let policy = settlement.claim.app.ownershipPolicy
+        let (keys, bought) = contents(of: settlement)
+        for isOwned in [true, false] {
+            let owner =
+                isOwned || claimants.isEmpty
+                ? nil : receiptOwner(of: keys, bought, among: claimants, policy: policy)
+            for key in keys where (subscriptions[key]?.ownership.buyer != nil) == isOwned {
+                let token = subscriptions[key]?.state?.facts.appAccountToken
+                subscriptions[key]?.resolveOwnership(
+                    among: claimants, of: receipt, ownedBy: owner,
+                    named: orderCustomers.named(by: token, appID: key.appID), policy: policy)
+            }
+            for key in bought where (purchases[key]?.ownership.buyer != nil) == isOwned {
+                let token = purchases[key]?.state?.facts.appAccountToken?.value
+                purchases[key]?.resolveOwnership(
+                    among: claimants, of: receipt, ownedBy: owner,
+                    named: orderCustomers.named(by: token, appID: key.appID), policy: policy)
+            }
+        }
+        takeByTokens(keys, bought, sentBy: orderReceipts.orders(of: receipt).filter { $0.isProved && $0.isNew })
+    }
+
+    /// Gives what a device has just sent with a proof to the customers whom its account tokens name, as an upload does.
+    private mutating func takeByTokens(
+        _ keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], sentBy sent: [OrderReceipts.Sent]
+    ) {
+        func taker(from owner: Owner?, by token: String?, appID: Int32) -> Claimant? {
+            guard let owner, let named = orderCustomers.named(by: token, appID: appID) else { return nil }
+            return sent.contains { named.takes(from: owner, at: $0.customer) } ? named.claimant : nil
+        }
+        for key in keys {
+            let token = subscriptions[key]?.state?.facts.appAccountToken
+            if let claimant = taker(from: subscriptions[key]?.ownership.current, by: token, appID: key.appID) {
+                subscriptions[key]?.give(to: claimant.customer, named: claimant.name, because: .token)
+            }
+        }
+        for key in bought {
+            let token = purchases[key]?.state?.facts.appAccountToken?.value
+            if let claimant = taker(from: purchases[key]?.ownership.current, by: token, appID: key.appID) {
+                purchases[key]?.give(to: claimant.customer, named: claimant.name, because: .token)
+            }
+        }
+    }
+
+    /// Returns the owner of the receipt's contents where the policy lets the first owner keep them; of several owners,
+    /// the earliest uploader. The proof of an order gives what pays the order alone: the receipt may be stolen.
+    private func receiptOwner(
+        of keys: [SubscriptionRowKey], _ bought: [PurchaseRowKey], among claimants: [Claimant],
+        policy: OwnershipPolicy
+    ) -> Owner? {
+        switch policy {
+        case .transfer: return nil
+        case .keep, .transferIfLapsed: break
+        }
+        let owners =
+            keys.sorted().compactMap { subscriptions[$0]?.ownership.buyer }
+            + bought.sorted().compactMap { purchases[$0]?.ownership.buyer }
+        let earliest = claimants.lazy.compactMap { claimant in owners.first { $0.customer == claimant.customer } }.first
+        return earliest ?? owners.first { $0.cause != .proof }
+    }
+}
+
+/// A bare transaction id (of a notification or a customer who only points at it) proves no owner, and neither does a
+/// receipt that no customer sent. The customers who sent other receipts with the same contents own what it shows first.
+extension SettlementRun {
+    /// The claimants by whom an answer's contents get owners: those of its receipt, and where that proves no owner those
+    /// of receipts that share contents. These can only get what has no owner, and who only points comes last.
+    func claimants(of settlement: Settlement) -> [Claimant] {
+        let own = claimants[settlement.claim.receiptID] ?? []
+        guard provesNoOwner(settlement) else { return own }
+        let beside = batch.filter {
+            $0.evidence != nil && $0.claim.form != .transactionID && sharesContents($0, settlement)
+        }.flatMap { claimants[$0.claim.receiptID] ?? [] }
+        let shared = (sharedClaimants[settlement.claim.receiptID] ?? []) + beside.map(\.settled)
+        let believed = shared.filter { !$0.isPointer }
+        if !believed.isEmpty { return own + believed }
+        return own.isEmpty ? shared : own
+    }
+
+    private func provesNoOwner(_ settlement: Settlement) -> Bool {
+        settlement.claim.form == .transactionID || claimants[settlement.claim.receiptID] == nil
+    }
+
+    func sharedClaimants(in transaction: Transaction) throws -> [ReceiptID: [Claimant]] {
+        var held: [(receipt: Int64, subscription: Int64)] = []
+        var bought: [(receipt: Int64, purchase: Int64)] = []
+        for settlement in batch where settlement.evidence != nil && provesNoOwner(settlement) {
+            let receipt = settlement.claim.receiptID.number
+            let contents = contents(of: settlement)
+            held += contents.subscriptions.compactMap { key in subscriptions[key].map { (receipt, $0.rowID) } }
+            bought += contents.purchases.compactMap { key in purchases[key].map { (receipt, $0.rowID) } }
+        }
+        guard !held.isEmpty || !bought.isEmpty else { return [:] }
+        let rows = try transaction.query(
+            Queries.readSharedUploads, .int8s(held.map(\.receipt)), .int8s(held.map(\.subscription)),
+            .int8s(bought.map(\.receipt)), .int8s(bought.map(\.purchase)))
+        return try rows.reduce(into: [:]) { claimants, row in
+            claimants[ReceiptID(try row.int8("receipt_id")), default: []].append(
+                try Claimant(row: row, isNew: false, isPointer: row.bool("is_pointer")))
+        }
+    }
+
+    private func sharesContents(_ left: Settlement, _ right: Settlement) -> Bool {
+        let (these, those) = (contents(of: left), contents(of: right))
+        return !Set(these.subscriptions).isDisjoint(with: those.subscriptions)
+            || !Set(these.purchases).isDisjoint(with: those.purchases)
+    }
+}
+
+extension Claimant {
+    /// The same claimant, who can only get what has no owner.
+    fileprivate var settled: Claimant {
+        Claimant(customer: customer, name: name, imported: imported, isNew: false, isPointer: isPointer)
+    }
+
+    init(row: Row, isNew: Bool, isPointer: Bool) throws {
+        self.init(
+            customer: CustomerID(number: try row.int8("customer_id")), name: try row.text("name"),
+            imported: try row.bool("imported"), isNew: isNew, isPointer: isPointer)
+    }
+}
+
+extension SettlementRun {
     /// Writes new owners and marks the uploads whose claims were resolved.
     func writeOwnerships(in transaction: Transaction) throws {
         let kept = subscriptions.values.lazy.filter(\.ownership.isChanged).map {
