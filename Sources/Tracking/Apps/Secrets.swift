@@ -99,7 +99,7 @@ extension LedgerApps {
     ) async throws -> [(receiptID: ReceiptID, environment: StoreEnvironment?, bytes: [UInt8])] {
         try await query(
             Queries.findProbeReceipts,
-            [.int4(app.id), .int4(Int32(clamping: limit)), .text(environment?.rawValue)]
+            .int4(app.id), .int4(Int32(clamping: limit)), .text(environment?.rawValue)
         ).map { row in
             (ReceiptID(try row.int8("receipt_id")), try row.wordIfPresent("environment"), try row.bytea("data"))
         }
@@ -111,10 +111,8 @@ extension LedgerApps {
     ) async throws {
         _ = try await write(
             Queries.noteRefusedSecret,
-            [
-                .int4(app.id), .text(environment.rawValue), .instant(instant), .int8s(receipts.sorted().map(\.number)),
-                .int4(App.SecretDoubt.receiptsMax),
-            ])
+            .int4(app.id), .text(environment.rawValue), .instant(instant), .int8s(receipts.sorted().map(\.number)),
+            .int4(App.SecretDoubt.receiptsMax))
     }
 
     /// Records that Apple accepted an app's present secret in a call that began at `instant`; writes it only once.
@@ -122,13 +120,13 @@ extension LedgerApps {
         guard ledger.acceptedSecrets.note(app, environment, at: instant), app.secretPauses[environment] == nil
         else { return }
         _ = try await write(
-            Queries.proveSecret, [.int4(app.id), .text(environment.rawValue), .bytea(app.sealedSecret)])
+            Queries.proveSecret, .int4(app.id), .text(environment.rawValue), .bytea(app.sealedSecret))
         ledger.acceptedSecrets.proved(app, environment)
     }
 
     /// Takes the trials that are due, of one app or of all. No process takes the same one again within `seconds`.
     package func takeSecretTrials(of app: App? = nil, every seconds: Double) async throws -> [SecretTrial] {
-        try await write(Queries.takeSecretTrials, [.float8(seconds), .int4(app?.id)]).map { row in
+        try await write(Queries.takeSecretTrials, .float8(seconds), .int4(app?.id)).map { row in
             SecretTrial(
                 appID: try row.int4("app_id"), environment: try row.word("environment"),
                 refusedAt: try row.instantIfPresent("refused_at"), isPaused: try row.bool("paused"),
@@ -142,10 +140,8 @@ extension LedgerApps {
     ) async throws {
         _ = try await write(
             Queries.settleSecretTrial,
-            [
-                .int4(app.id), .text(trial.environment.rawValue), .bytea(app.sealedSecret), .instant(trial.beganAt),
-                .text(verdict.rawValue), .bool(isProof), .float8(seconds),
-            ])
+            .int4(app.id), .text(trial.environment.rawValue), .bytea(app.sealedSecret), .instant(trial.beganAt),
+            .text(verdict.rawValue), .bool(isProof), .float8(seconds))
     }
 }
 

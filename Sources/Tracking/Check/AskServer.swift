@@ -219,10 +219,10 @@ extension SubscriptionLedger {
         let digests = unknown.map { (header: $0, digest: Array(SHA256.hash(data: Data($0.utf8)))) }
             .sorted { $0.digest.lexicographicallyPrecedes($1.digest) }
         let keys = Parameter.byteas(digests.map(\.digest))
-        var rows = try await query(Queries.findChains, [keys])
+        var rows = try await query(Queries.findChains, keys)
         if rows.count < unknown.count {
-            _ = try await write(Queries.storeChains, [.texts(digests.map(\.header)), keys])
-            rows = try await query(Queries.findChains, [keys])
+            _ = try await write(Queries.storeChains, .texts(digests.map(\.header)), keys)
+            rows = try await query(Queries.findChains, keys)
         }
         let found = try Dictionary(rows.map { (try $0.text("header"), try $0.int4("chain_id")) }) { first, _ in first }
         knownChains.remember(found)
@@ -231,7 +231,7 @@ extension SubscriptionLedger {
 
     /// Returns the headers with some numbers; an unknown number has none.
     package func chainHeaders(numbered numbers: Set<Int32>) async throws -> [Int32: String] {
-        let rows = try await query(Queries.readChains, [.int4s(numbers.sorted())])
+        let rows = try await query(Queries.readChains, .int4s(numbers.sorted()))
         return try Dictionary(rows.map { (try $0.int4("chain_id"), try $0.text("header")) }) { first, _ in first }
     }
 }

@@ -90,7 +90,7 @@ extension LedgerSettlements {
                 guard !differences.isEmpty else { return }
                 _ = try transaction.query(
                     Queries.storeDifferences, keys + values + [.float8(Self.channelDelaySecondsMax / speedup)])
-                _ = try transaction.query(Queries.askAgain, [ids, .float8(Self.channelRepeatSeconds / speedup)])
+                _ = try transaction.query(Queries.askAgain, ids, .float8(Self.channelRepeatSeconds / speedup))
             }
         }
     }
@@ -113,8 +113,8 @@ extension LedgerClaims {
         let rate = app.callsPerSecond > 0 ? app.callsPerSecond * Self.rateShare * Self.channelStepSeconds : .infinity
         let receipts = max(1, min(Double(Self.receiptsMax), rate))
         _ = try await write(
-            Queries.beginChannelWalk, [.int4(app.id), .float8(Self.roundSeconds / Double(ledger.speedup))])
-        _ = try await write(Queries.continueChannelWalk, [.int4(app.id), .int4(Int32(receipts))])
+            Queries.beginChannelWalk, .int4(app.id), .float8(Self.roundSeconds / Double(ledger.speedup)))
+        _ = try await write(Queries.continueChannelWalk, .int4(app.id), .int4(Int32(receipts)))
     }
 }
 
@@ -151,7 +151,7 @@ package struct ChannelStanding: Sendable, Hashable {
 extension LedgerApps {
     /// Returns how far the comparison of an app's channels came; nil where only one channel is asked.
     package func channelStanding(of bundleID: BundleID) async throws -> ChannelStanding? {
-        try await query(Queries.readChannelStanding, [.text(bundleID.text)]).first.map { row in
+        try await query(Queries.readChannelStanding, .text(bundleID.text)).first.map { row in
             ChannelStanding(
                 age: try row.instant("at") - row.instant("compares_since"),
                 ageMin: Delay.days(ChannelStanding.daysMin).divided(by: ledger.speedup),

@@ -108,10 +108,8 @@ extension LedgerSettlements {
         let sorted = counts.sorted { $0.key < $1.key }
         _ = try await write(
             Queries.addChecks,
-            [
-                .int4s(sorted.map(\.key)), .int8s(sorted.map(\.value.verified)), .int8s(sorted.map(\.value.rejected)),
-                .int8s(sorted.map(\.value.failed)),
-            ])
+            .int4s(sorted.map(\.key)), .int8s(sorted.map(\.value.verified)), .int8s(sorted.map(\.value.rejected)),
+            .int8s(sorted.map(\.value.failed)))
     }
 }
 
@@ -237,27 +235,25 @@ extension LedgerIntake {
         guard !claims.isEmpty else { return }
         _ = try await write(
             Queries.countUnreadClaims,
-            [
-                .int4(app), .texts(claims.map(\.name)), .bools(claims.map(\.isUnreadable)),
-                .int8s(claims.map { Int64($0.texts) }),
-                .texts(claims.map { $0.example.flatMap { $0.utf8.count <= Self.exampleBytesMax ? $0 : nil } }),
-                .texts(claims.map { $0.subject?.text }), .int4(Self.unreadClaimsMax),
-                .texts(claims.map(\.accountToken)),
-            ])
+            .int4(app), .texts(claims.map(\.name)), .bools(claims.map(\.isUnreadable)),
+            .int8s(claims.map { Int64($0.texts) }),
+            .texts(claims.map { $0.example.flatMap { $0.utf8.count <= Self.exampleBytesMax ? $0 : nil } }),
+            .texts(claims.map { $0.subject?.text }), .int4(Self.unreadClaimsMax),
+            .texts(claims.map(\.accountToken)))
     }
 
     /// Returns the claims that are not read, of one app or of all, the most frequent first.
     package func unreadClaims(of bundleID: BundleID? = nil) async throws -> [CountedClaim] {
         var app: Int32?
         if let bundleID { app = try await ledger.apps.app(bundleID).id }
-        return try await query(Queries.readUnreadClaims, [.int4(Self.unreadClaimsMax * 5), .int4(app), .text(nil)])
+        return try await query(Queries.readUnreadClaims, .int4(Self.unreadClaimsMax * 5), .int4(app), .text(nil))
             .map(CountedClaim.init(row:))
     }
 
     /// Returns a text that states an unread claim, if one is kept. Throws `notFound` for a claim that was not seen.
     package func unreadExample(of name: String, app bundleID: BundleID) async throws -> String? {
         let app = try await ledger.apps.app(bundleID)
-        let found = try await query(Queries.readUnreadClaims, [.int4(1), .int4(app.id), .text(name)])
+        let found = try await query(Queries.readUnreadClaims, .int4(1), .int4(app.id), .text(name))
         guard let row = found.first else {
             throw LedgerError(
                 .notFound,
@@ -268,7 +264,7 @@ extension LedgerIntake {
 
     /// Forgets what no text states any more.
     package func forgetUnreadClaims() async throws {
-        _ = try await write(Queries.forgetUnreadClaims, [.int4(Self.unreadClaimDays)])
+        _ = try await write(Queries.forgetUnreadClaims, .int4(Self.unreadClaimDays))
     }
 }
 

@@ -399,14 +399,12 @@ extension SettlementRun {
         if !begun.isEmpty {
             try transaction.query(
                 Queries.insertOwnerships,
-                [
-                    .int8s(begun.map(\.subscriptionID)), .int8s(begun.map(\.purchaseID)),
-                    .int8s(begun.map(\.draft.current?.customer.number)),
-                    // Without a previous owner the new one owns it from the end of the last ownership, if any.
-                    .timestamptzs(begun.map { $0.draft.owner?.rowID == nil ? nil : $0.recordedMicroseconds }),
-                    .timestamptzs(begun.map(\.recordedMicroseconds)),
-                    .texts(begun.map(\.draft.newOwner?.cause?.rawValue)),
-                ])
+                .int8s(begun.map(\.subscriptionID)), .int8s(begun.map(\.purchaseID)),
+                .int8s(begun.map(\.draft.current?.customer.number)),
+                // Without a previous owner the new one owns it from the end of the last ownership, if any.
+                .timestamptzs(begun.map { $0.draft.owner?.rowID == nil ? nil : $0.recordedMicroseconds }),
+                .timestamptzs(begun.map(\.recordedMicroseconds)),
+                .texts(begun.map(\.draft.newOwner?.cause?.rawValue)))
         }
         try markResolvedUploads(in: transaction)
     }

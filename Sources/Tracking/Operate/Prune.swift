@@ -47,7 +47,7 @@ extension LedgerOperations {
     /// how many. A month that is being read is left for the next time, because workers would wait behind this statement.
     package func dropEmptyMonths(before cutoff: Instant) async throws -> Int {
         var months = 0
-        while try await write(Queries.dropEmptyMonths, [.instant(cutoff)]).first?.int4("months") == 1 { months += 1 }
+        while try await write(Queries.dropEmptyMonths, .instant(cutoff)).first?.int4("months") == 1 { months += 1 }
         return months
     }
 
@@ -81,7 +81,7 @@ struct PruneRun {
     /// Prunes the next receipts with old answers.
     func receipts(after: Int64, limit: Int, in transaction: Transaction) throws -> PruneBatch {
         let found = try transaction.query(
-            Queries.findPrunable, [.int8(after), .instant(cutoff), .int4(Int32(clamping: limit))])
+            Queries.findPrunable, .int8(after), .instant(cutoff), .int4(Int32(clamping: limit)))
         let old = try found.reduce(into: [Int64: [Int64]]()) { old, row in
             old[try row.int8("receipt_id"), default: []].append(try row.int8("observation_id"))
         }
@@ -89,7 +89,7 @@ struct PruneRun {
         guard let last = old.keys.max() else { return batch }
         batch.next = last
         batch.receipts = old.count
-        let held = try ReplayTargets(transaction.query(Queries.readHeld, [.int8s(old.keys.sorted())]))
+        let held = try ReplayTargets(transaction.query(Queries.readHeld, .int8s(old.keys.sorted())))
         let replay = try Replay(of: held.allSubscriptions, purchases: held.allPurchases, reading: read, in: transaction)
         var dropped: Set<Int64> = []
         for receipt in old.keys.sorted() {
@@ -107,7 +107,7 @@ struct PruneRun {
             batch.needed += answers.count { !dropped.contains($0) }
         }
         let deleted = try transaction.query(
-            Queries.deleteObservations, [.int8s(dropped.sorted()), .instant(cutoff)])
+            Queries.deleteObservations, .int8s(dropped.sorted()), .instant(cutoff))
         batch.dropped = Int(try deleted.first?.int8("answers") ?? 0)
         return batch
     }
@@ -282,7 +282,7 @@ extension LedgerOperations {
     ) async throws -> ReducedBatch {
         try await database.transaction { transaction in
             let rows = try transaction.query(
-                Queries.findReducibleNotifications, [.int8(after), .instant(cutoff), .int4(Self.reducedMax)])
+                Queries.findReducibleNotifications, .int8(after), .instant(cutoff), .int4(Self.reducedMax))
             var batch = ReducedBatch()
             var (ids, claims): ([Int64], [String]) = ([], [])
             for row in rows {
@@ -298,7 +298,7 @@ extension LedgerOperations {
                 claims.append(left)
             }
             batch.reduced = ids.count
-            try transaction.query(Queries.writeReducedNotifications, [.int8s(ids), .texts(claims)])
+            try transaction.query(Queries.writeReducedNotifications, .int8s(ids), .texts(claims))
             return batch
         }
     }
@@ -310,7 +310,7 @@ extension LedgerOperations {
     ) async throws -> ReducedBatch {
         try await database.transaction { transaction in
             let rows = try transaction.query(
-                Queries.findReducibleAnswers, [.int8(after), .instant(cutoff), .int4(Self.reducedMax)])
+                Queries.findReducibleAnswers, .int8(after), .instant(cutoff), .int4(Self.reducedMax))
             var batch = ReducedBatch()
             var (ids, bodies): ([Int64], [[UInt8]]) = ([], [])
             for row in rows {
@@ -328,7 +328,7 @@ extension LedgerOperations {
                 bodies.append(left)
             }
             batch.reduced = ids.count
-            try transaction.query(Queries.writeReducedAnswers, [.int8s(ids), .byteas(bodies), .instant(cutoff)])
+            try transaction.query(Queries.writeReducedAnswers, .int8s(ids), .byteas(bodies), .instant(cutoff))
             return batch
         }
     }

@@ -5,7 +5,7 @@ package import Subscriptions
 extension LedgerOperations {
     /// Returns how many subscriptions, purchases and customers a rebuild would examine.
     package func rebuildable(_ scope: RebuildScope) async throws -> Int64 {
-        try await query(Queries.countRebuildable, [.text(scope.app?.text), .text(scope.customer)])
+        try await query(Queries.countRebuildable, .text(scope.app?.text), .text(scope.customer))
             .first?.int8("things") ?? 0
     }
 
@@ -15,7 +15,7 @@ extension LedgerOperations {
         let app = try await ledger.apps.app(bundleID)
         guard let customer = scope.customer else { return }
         try Upload.requireValidCustomerID(customer)
-        guard try await !query(Queries.findNamedCustomers, [.int4(app.id), .texts([customer])]).isEmpty else {
+        guard try await !query(Queries.findNamedCustomers, .int4(app.id), .texts([customer])).isEmpty else {
             throw LedgerError(.notFound, "\(bundleID) has no customer \(customer).")
         }
     }
@@ -117,7 +117,7 @@ struct RebuildRun {
             .map { try $0.int8("subscription_id") }
         guard let last = ids.max() else { return RebuildBatch(next: .purchases(after: 0)) }
         let pollers = try LockedPollers(subscriptions: ids, in: transaction)
-        let rows = try transaction.query(Queries.lockRebuiltSubscriptions, [.int8s(ids)])
+        let rows = try transaction.query(Queries.lockRebuiltSubscriptions, .int8s(ids))
         var run = try SettlementRun(locked: rows, pollers: pollers, apps: apps, in: transaction)
         let drafts = Dictionary(run.subscriptions.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: drafts.values.map(\.replayed), purchases: [], reading: read, in: transaction)
@@ -149,7 +149,7 @@ struct RebuildRun {
             try pollers.foldClocks(in: transaction)
             // A settlement only adds transaction ids, and a corrected period keeps only its own.
             let rewritten = corrected.flatMap { run.subscriptions[$0]?.recordsToWrite.compactMap(\.id) ?? [] }
-            try transaction.query(Queries.deleteAliases, [.int8s(rewritten)])
+            try transaction.query(Queries.deleteAliases, .int8s(rewritten))
             try run.writeCorrected(in: transaction)
             try Correction.record(corrections, in: transaction)
             batch.corrected = corrections.count
@@ -162,7 +162,7 @@ struct RebuildRun {
             .map { try $0.int8("purchase_id") }
         guard let last = ids.max() else { return RebuildBatch(next: .entitlements(after: 0)) }
         let pollers = try LockedPollers(purchases: ids, in: transaction)
-        let rows = try transaction.query(Queries.lockRebuiltPurchases, [.int8s(ids)])
+        let rows = try transaction.query(Queries.lockRebuiltPurchases, .int8s(ids))
         var run = try SettlementRun(locked: [], purchases: rows, pollers: pollers, apps: apps, in: transaction)
         let drafts = Dictionary(run.purchases.values.map { ($0.rowID, $0) }) { first, _ in first }
         let replay = try Replay(of: [], purchases: drafts.values.map(\.replayed), reading: read, in: transaction)
@@ -195,7 +195,7 @@ struct RebuildRun {
         if correcting, !corrections.isEmpty {
             try pollers.foldClocks(in: transaction)
             try run.writeCorrected(in: transaction)
-            try transaction.query(Queries.storeCheckedAt, [.int8s(checked.map(\.0)), .timestamptzs(checked.map(\.1))])
+            try transaction.query(Queries.storeCheckedAt, .int8s(checked.map(\.0)), .timestamptzs(checked.map(\.1)))
             try Correction.record(corrections, in: transaction)
             batch.corrected = corrections.count
         }
@@ -209,7 +209,7 @@ struct RebuildRun {
             .map { try $0.int8("customer_id") }
         guard let last = ids.max() else { return RebuildBatch() }
         _ = try AffectedCustomers(locking: Set(ids.map(CustomerID.init(number:))), in: transaction)
-        let differing = try transaction.query(Queries.compareEntitlements, [.int8s(ids)])
+        let differing = try transaction.query(Queries.compareEntitlements, .int8s(ids))
         var batch = RebuildBatch(examined: ids.count, next: .entitlements(after: last))
         batch.differences = try differing.map { row in
             RebuildDifference(
@@ -219,7 +219,7 @@ struct RebuildRun {
         }
         let wrong = Set(try differing.map { try $0.int8("customer_id") })
         if correcting, !wrong.isEmpty {
-            try transaction.query(Queries.storeEntitlements, [.int8s(wrong.sorted())])
+            try transaction.query(Queries.storeEntitlements, .int8s(wrong.sorted()))
             batch.corrected = wrong.count
         }
         return batch
@@ -268,11 +268,9 @@ struct Correction {
         let rows = corrections.flatMap { correction in correction.differences.map { (correction, $0) } }
         try transaction.query(
             Queries.insertCorrections,
-            [
-                .int8s(rows.map(\.0.subscriptionID)), .int8s(rows.map(\.0.purchaseID)),
-                .int8s(rows.map(\.0.version)), .texts(rows.map(\.1.fact)), .texts(rows.map(\.1.stored)),
-                .texts(rows.map(\.1.rebuilt)), .timestamptzs(rows.map(\.0.recordedMicroseconds)),
-            ])
+            .int8s(rows.map(\.0.subscriptionID)), .int8s(rows.map(\.0.purchaseID)),
+            .int8s(rows.map(\.0.version)), .texts(rows.map(\.1.fact)), .texts(rows.map(\.1.stored)),
+            .texts(rows.map(\.1.rebuilt)), .timestamptzs(rows.map(\.0.recordedMicroseconds)))
     }
 }
 

@@ -59,12 +59,12 @@ struct Replay {
         in transaction: Transaction
     ) throws {
         links = try ReplayLinks(
-            transaction.query(Queries.readLinks, [.int8s(targets.map(\.rowID)), .int8s(bought.map(\.rowID))]))
+            transaction.query(Queries.readLinks, .int8s(targets.map(\.rowID)), .int8s(bought.map(\.rowID))))
         let known = Dictionary(targets.map { ($0.key, $0) }) { first, _ in first }
         var after: Int64 = 0
         while true {
             let rows = try transaction.query(
-                Queries.readObservations, [.int8s(links.receipts), .int8(after), .int4(Self.bodiesMax)])
+                Queries.readObservations, .int8s(links.receipts), .int8(after), .int4(Self.bodiesMax))
             for row in rows { try hear(row, known, bought, reading: read) }
             guard let last = try rows.last?.int8("observation_id") else { break }
             after = last

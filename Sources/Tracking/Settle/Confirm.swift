@@ -30,7 +30,7 @@ extension LedgerSettlements {
         let moved = answers.filter { $0.revision != nil }
         guard !moved.isEmpty else { return }
         try transaction.query(
-            Queries.moveHistories, [.int8s(moved.map(\.claim.receiptID.number)), .texts(moved.map(\.revision))])
+            Queries.moveHistories, .int8s(moved.map(\.claim.receiptID.number)), .texts(moved.map(\.revision)))
     }
 }
 

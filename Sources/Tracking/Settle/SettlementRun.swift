@@ -279,7 +279,7 @@ struct SettlementRun {
     private static func claimants(
         of ids: Parameter, pointers: Set<ReceiptID>, in transaction: Transaction
     ) throws -> [ReceiptID: [Claimant]] {
-        try transaction.query(Queries.readUploads, [ids]).reduce(into: [:]) { claimants, row in
+        try transaction.query(Queries.readUploads, ids).reduce(into: [:]) { claimants, row in
             let receipt = ReceiptID(try row.int8("receipt_id"))
             claimants[receipt, default: []].append(
                 try Claimant(
@@ -302,7 +302,7 @@ struct LinkedContents: Sendable {
     init(of claims: [Claim], in transaction: Transaction) throws {
         let receipts = claims.filter { $0.environment != nil }.map(\.receiptID.number)
         guard !receipts.isEmpty else { return }
-        for row in try transaction.query(Queries.readLinked, [.int8s(receipts)]) {
+        for row in try transaction.query(Queries.readLinked, .int8s(receipts)) {
             let receipt = ReceiptID(try row.int8("receipt_id"))
             let subject = try SubscriptionRowKey(subject: row)
             if let id = try row.int8IfPresent("subscription_id") {

@@ -104,7 +104,7 @@ package struct LastCheck: Sendable {
 
     fileprivate init?(of receipt: ReceiptID, for sender: UploadSender?, in transaction: Transaction) throws {
         let rows = try transaction.query(
-            Queries.readLastCheck, [.int8(receipt.number), .text(sender?.customer), .text(sender?.orderID)])
+            Queries.readLastCheck, .int8(receipt.number), .text(sender?.customer), .text(sender?.orderID))
         guard let row = rows.first else { return nil }
         outcome = try row.textIfPresent("outcome").flatMap { Outcome(rawValue: $0) }
         reason = try row.textIfPresent("reason")
@@ -134,7 +134,7 @@ extension LedgerIntake {
     /// Returns the seconds for which a process without a sign of life, or a secret that Apple refuses, keeps a receipt
     /// from being asked about; nil for none. With `backingOff` its own back-off counts too, an hour of it at most.
     package func secondsHeld(_ receipt: ReceiptID, backingOff: Bool = false) async throws -> Int? {
-        try await query(Queries.readLease, [.int8(receipt.number), .bool(backingOff)]).first.map {
+        try await query(Queries.readLease, .int8(receipt.number), .bool(backingOff)).first.map {
             Int(try $0.int8("seconds"))
         }
     }
@@ -162,7 +162,7 @@ extension LedgerIntake {
     private func contents(
         of receipt: ReceiptID, for customer: String?, in transaction: Transaction
     ) throws -> [Settled.SubscriptionOutcome] {
-        let rows = try transaction.query(Queries.readContents, [.int8(receipt.number)])
+        let rows = try transaction.query(Queries.readContents, .int8(receipt.number))
         let drafts = try LoadedSubscriptions(
             rows, of: [:], recordedMicroseconds: 0, lockingOwners: false, in: transaction
         ).drafts.values

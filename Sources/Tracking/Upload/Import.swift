@@ -51,10 +51,8 @@ package struct ImportedPart: Sendable {
     func mark(in transaction: Transaction) throws {
         try transaction.query(
             Queries.markImport,
-            [
-                .int8(importID), .int8(lines.lowerBound), .int8(lines.upperBound), .int8(bytes.lowerBound),
-                .int8(bytes.upperBound), .int8(badLines),
-            ])
+            .int8(importID), .int8(lines.lowerBound), .int8(lines.upperBound), .int8(bytes.lowerBound),
+            .int8(bytes.upperBound), .int8(badLines))
     }
 }
 
@@ -84,7 +82,7 @@ extension LedgerIntake {
 
     /// Ends an import that read its whole file; returns the bad lines of all its runs. After any, the next begins anew.
     package func finish(_ ongoing: Import) async throws -> Int64 {
-        try await write(Queries.finishImport, [.int8(ongoing.id)]).first?.int8("bad_lines") ?? 0
+        try await write(Queries.finishImport, .int8(ongoing.id)).first?.int8("bad_lines") ?? 0
     }
 
     /// Returns, for each app by bundle id, the number of receipts that wait for Apple's first answer.

@@ -163,7 +163,7 @@ extension LedgerIntake {
         return try await database.transaction { transaction in
             try transaction.query(Queries.holdSnapshot)
             let order = try orderID.flatMap(LedgerOrders.canonical).flatMap { id in
-                try transaction.query(Queries.readOrder, [.text(bundleID.text), .text(id), .text(nil)]).first
+                try transaction.query(Queries.readOrder, .text(bundleID.text), .text(id), .text(nil)).first
                     .map(Order.init(row:))
             }
             let customer = order?.customer ?? customer
@@ -174,14 +174,12 @@ extension LedgerIntake {
 
 extension ReceiptPurchases {
     fileprivate init(in receipt: ReceiptID, for customer: String, in transaction: Transaction) throws {
-        let rows = try transaction.query(Queries.readReceiptPurchases, [.int8(receipt.number), .text(customer)])
+        let rows = try transaction.query(Queries.readReceiptPurchases, .int8(receipt.number), .text(customer))
         let deliveries = try transaction.query(
             Queries.readReceiptDeliveries,
-            [
-                .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
-                .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
-                .int8(receipt.number), .text(customer), .int4(Self.deliveriesMax),
-            ])
+            .int8s(try rows.compactMap { try $0.int8IfPresent("purchase_id") }),
+            .int8s(Set(try rows.compactMap { try $0.int8IfPresent("subscription_id") }).sorted()),
+            .int8(receipt.number), .text(customer), .int4(Self.deliveriesMax))
         self.init(items: try rows.map(Item.init(row:)), deliveries: try deliveries.map(Delivery.init(row:)))
     }
 }

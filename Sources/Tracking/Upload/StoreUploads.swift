@@ -27,11 +27,9 @@ extension LedgerIntake {
         guard let actor = ledger.actor, !brought.isEmpty else { return }
         try transaction.query(
             Queries.auditUploads,
-            [
-                .int4(actor.key), .text(actor.user), .text(AuditedAction.receiptStored.rawValue),
-                .int4s(brought.map(\.0.appID)), .texts(brought.map(\.0.customer)),
-                .int8s(brought.map(\.1.receiptID.number)),
-            ])
+            .int4(actor.key), .text(actor.user), .text(AuditedAction.receiptStored.rawValue),
+            .int4s(brought.map(\.0.appID)), .texts(brought.map(\.0.customer)),
+            .int8s(brought.map(\.1.receiptID.number)))
     }
 
     /// Counts receipts for `app` that were refused because they name another one, by that. Keeps the most frequent.
@@ -41,10 +39,8 @@ extension LedgerIntake {
             .prefix(Int(LedgerStatus.bundlesKept))
         _ = try await write(
             Queries.countRefusedBundles,
-            [
-                .int4(app.id), .texts(most.map(\.key.text)), .int8s(most.map { Int64($0.value) }),
-                .int4(LedgerStatus.bundlesKept),
-            ])
+            .int4(app.id), .texts(most.map(\.key.text)), .int8s(most.map { Int64($0.value) }),
+            .int4(LedgerStatus.bundlesKept))
     }
 }
 
@@ -59,22 +55,20 @@ extension UploadBatch {
         let customers = people.map(\.?.id)
         try transaction.query(
             Queries.storeUploads,
-            [
-                .int8s(ids), .int8s(customers), .bools(uploads.map(\.imported)), .texts(uploads.map(\.storefront)),
-                .int8s(uploads.map(\.priceMilliunits)), .texts(uploads.map(\.currency)),
-                .instants(uploads.map { $0.expiresAt.map(Self.storable) }), .bools(uploads.map(\.saysSandbox)),
-            ])
+            .int8s(ids), .int8s(customers), .bools(uploads.map(\.imported)), .texts(uploads.map(\.storefront)),
+            .int8s(uploads.map(\.priceMilliunits)), .texts(uploads.map(\.currency)),
+            .instants(uploads.map { $0.expiresAt.map(Self.storable) }), .bools(uploads.map(\.saysSandbox)))
         try storeProvisionals(of: ids, customers, in: transaction)
         try storeOrders(of: ids, new: new, in: transaction)
         if let newReceiptsMax {
             let bringers = zip(ids, customers).compactMap { id, customer in new.contains(id) ? customer : nil }
             for customer in Set(bringers).sorted() {
-                try transaction.query(Queries.lockUploader, [.int8(customer)])
+                try transaction.query(Queries.lockUploader, .int8(customer))
                 try Self.refuseFlood([.int8(customer), .text(nil)], newReceiptsMax, in: transaction)
             }
             let orders = zip(ids, uploads).compactMap { id, upload in new.contains(id) ? upload.order : nil }
             for order in Set(orders.filter(\.isProved).map(\.id)).sorted() {
-                try transaction.query(Queries.lockBuyerOfOrder, [.text(order)])
+                try transaction.query(Queries.lockBuyerOfOrder, .text(order))
                 try Self.refuseFlood([.int8(nil), .text(order)], newReceiptsMax, in: transaction)
             }
         }
@@ -102,12 +96,10 @@ extension UploadBatch {
     private func storeReceipts(in transaction: Transaction) throws -> (ids: [Key: Int64], new: Set<Int64>) {
         let fresh = try transaction.query(
             Queries.insertReceipts,
-            [
-                .int4s(receipts.map(\.key.appID)), .byteas(receipts.map(\.key.bytes)),
-                .byteas(receipts.map { uploads[$0.place].receipt }),
-                .texts(receipts.map { uploads[$0.place].form.rawValue }),
-                .texts(receipts.map { uploads[$0.place].transactionID?.text }),
-            ])
+            .int4s(receipts.map(\.key.appID)), .byteas(receipts.map(\.key.bytes)),
+            .byteas(receipts.map { uploads[$0.place].receipt }),
+            .texts(receipts.map { uploads[$0.place].form.rawValue }),
+            .texts(receipts.map { uploads[$0.place].transactionID?.text }))
         var ids: [Key: Int64] = [:]
         ids.reserveCapacity(receipts.count)
         for row in fresh { ids[try Key(receipt: row)] = try row.int8("receipt_id") }
@@ -115,11 +107,11 @@ extension UploadBatch {
         let known = receipts.map(\.key).filter { ids[$0] == nil }
         guard !known.isEmpty else { return (ids, new) }
         let found = try transaction.query(
-            Queries.findDigests, [.int4s(known.map(\.appID)), .byteas(known.map(\.bytes))])
+            Queries.findDigests, .int4s(known.map(\.appID)), .byteas(known.map(\.bytes)))
         for row in found { ids[try Key(receipt: row)] = try row.int8("receipt_id") }
         let old = Parameter.int8s(try found.map { try $0.int8("receipt_id") })
-        try transaction.query(Queries.lockSchedules, [old])
-        guard try transaction.query(Queries.keepReceipts, [old]).count == found.count else {
+        try transaction.query(Queries.lockSchedules, old)
+        guard try transaction.query(Queries.keepReceipts, old).count == found.count else {
             throw LedgerError.erasedMeanwhile
         }
         return (ids, new)
@@ -129,7 +121,7 @@ extension UploadBatch {
     private func storeCustomers(in transaction: Transaction) throws -> [Key: (id: Int64, called: String)] {
         let fresh = try transaction.query(
             Queries.insertCustomers,
-            [.int4s(customers.map(\.key.appID)), .texts(customers.map { uploads[$0.place].customer })])
+            .int4s(customers.map(\.key.appID)), .texts(customers.map { uploads[$0.place].customer }))
         var people: [Key: (id: Int64, called: String)] = [:]
         people.reserveCapacity(customers.count)
         for row in fresh { people[try Key(customer: row)] = (try row.int8("customer_id"), try row.text("name")) }
@@ -137,7 +129,7 @@ extension UploadBatch {
         guard !known.isEmpty else { return people }
         let found = try transaction.query(
             Queries.findCustomers,
-            [.int4s(known.map(\.key.appID)), .texts(known.map { uploads[$0.place].customer })])
+            .int4s(known.map(\.key.appID)), .texts(known.map { uploads[$0.place].customer }))
         for row in found { people[try Key(customer: row)] = (try row.int8("customer_id"), try row.text("called")) }
         return people
     }
@@ -148,10 +140,8 @@ extension UploadBatch {
         guard !sent.isEmpty else { return }
         let stored = try transaction.query(
             Queries.storeOrderReceipts,
-            [
-                .int8s(sent.map(\.receipt)), .texts(sent.map(\.order.id)), .bools(sent.map(\.order.isProved)),
-                .bools(sent.map { new.contains($0.receipt) }), .texts(sent.map(\.order.transactionID?.text)),
-            ])
+            .int8s(sent.map(\.receipt)), .texts(sent.map(\.order.id)), .bools(sent.map(\.order.isProved)),
+            .bools(sent.map { new.contains($0.receipt) }), .texts(sent.map(\.order.transactionID?.text)))
         guard Set(try stored.map { try $0.text("order_id") }) == Set(sent.map(\.order.id)) else {
             throw LedgerError(.busy, "The order changes at this moment; send the receipt again.")
         }
@@ -162,11 +152,9 @@ extension UploadBatch {
         guard !said.isEmpty else { return }
         let promised = try transaction.query(
             Queries.storeProvisionals,
-            [
-                .int8s(said.map { ids[$0.place] }), .int8s(said.map { customers[$0.place] }),
-                .texts(said.map(\.word.productID.text)), .instants(said.map(\.word.until)),
-                .texts(said.map(\.word.environment.rawValue)),
-            ]
+            .int8s(said.map { ids[$0.place] }), .int8s(said.map { customers[$0.place] }),
+            .texts(said.map(\.word.productID.text)), .instants(said.map(\.word.until)),
+            .texts(said.map(\.word.environment.rawValue))
         ).map { CustomerID(number: try $0.int8("customer_id")) }
         try AffectedCustomers(locking: Set(promised), in: transaction).outdate(in: transaction)
     }
