@@ -122,8 +122,7 @@ extension PerennialServer {
         guard customers.count <= Self.batchCustomersMax else {
             throw PerennialError(.invalid, "A batch has at most \(Self.batchCustomersMax) customers.")
         }
-        let call = Call(
-            path: try appPath("entitlements:batch"), body: try JSONText.encode(["customers": customers]))
+        let call = Call(path: try appPath("entitlements:batch"), body: try JSONText.encode(["customers": customers]))
         let batch = try await answer(BatchAnswer.self, to: call)
         guard batch.customers.map(\.customer) == customers else {
             throw PerennialError(.unreadable, "The answer to a batch names other customers than the question.")

@@ -170,8 +170,7 @@ extension DatabaseError {
     }
 
     static func waitedTooLong(for what: String, _ limit: Duration) -> DatabaseError {
-        DatabaseError(
-            .timedOut, "No answer for \(what) within \(limit); the database is overloaded, or hangs.")
+        DatabaseError(.timedOut, "No answer for \(what) within \(limit); the database is overloaded, or hangs.")
     }
 
     static func queueFull(_ limit: Int) -> DatabaseError {

@@ -90,8 +90,7 @@ struct ExplainCommand: AsyncParsableCommand {
     @Option(help: "text for people, or json, which is stable.")
     var format = TextForm.text
 
-    @Option(
-        help: ArgumentHelp("With --response: an earlier answer, to show what changed since.", valueName: "FILE"))
+    @Option(help: ArgumentHelp("With --response: an earlier answer, to show what changed since.", valueName: "FILE"))
     var previous: InputFile?
 
     @OptionGroup var flags: SettingsFlags

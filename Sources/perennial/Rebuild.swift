@@ -52,8 +52,7 @@ struct RebuildCommand: AsyncParsableCommand {
         var line = ProgressNote()
         var place: RebuildPlace? = .start
         while let here = place {
-            let batch = try await ledger.operations.rebuild(
-                from: here, scope, correcting: !verify, reading: .present)
+            let batch = try await ledger.operations.rebuild(from: here, scope, correcting: !verify, reading: .present)
             line.clear()
             for difference in batch.differences { printLine(difference.sentence) }
             for gap in batch.gaps { printLine("\(gap.subject) cannot be rebuilt in full: \(gap.reason)") }

@@ -96,8 +96,7 @@ struct SimulatorCommand: AsyncParsableCommand {
             "With --calendar-app: customers who arrive in a year; 400 unless given.", valueName: "N"))
     var calendarCustomers: Int?
 
-    @Option(
-        help: ArgumentHelp("Posts Apple's notifications about the customers to this address.", valueName: "URL"))
+    @Option(help: ArgumentHelp("Posts Apple's notifications about the customers to this address.", valueName: "URL"))
     var notify: String?
 
     @OptionGroup var https: SimulatorTLSFlags
@@ -190,8 +189,7 @@ struct SimulatorSigningFlags: ParsableArguments {
                 + "missing.", valueName: "F"))
     var signingAuthority: String?
 
-    @Option(
-        help: ArgumentHelp("Where the certificate of the authority that signs texts is written.", valueName: "F"))
+    @Option(help: ArgumentHelp("Where the certificate of the authority that signs texts is written.", valueName: "F"))
     var signingRootFile: String?
 
     @Option(

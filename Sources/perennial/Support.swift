@@ -232,7 +232,6 @@ struct SupportAccountTokenCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        try await support.make(
-            .accountToken(originalTransactionID: originalTransactionId, token: token.lowercased()))
+        try await support.make(.accountToken(originalTransactionID: originalTransactionId, token: token.lowercased()))
     }
 }

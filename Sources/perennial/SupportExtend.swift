@@ -48,8 +48,7 @@ struct SupportExtendCommand: AsyncParsableCommand {
     @OptionGroup var support: SupportFlags
 
     func run() async throws {
-        try await support.make(
-            .extend(originalTransactionID: originalTransactionId, try how.wanted), again: how.again)
+        try await support.make(.extend(originalTransactionID: originalTransactionId, try how.wanted), again: how.again)
     }
 }
 
@@ -85,8 +84,7 @@ struct SupportExtendAllCommand: AsyncParsableCommand {
     func run() async throws {
         // The order of countries means nothing, so that it makes no other request.
         let countries = Set(country).sorted()
-        try await support.make(
-            .extendAll(productID: product, countries: countries, try how.wanted), again: how.again)
+        try await support.make(.extendAll(productID: product, countries: countries, try how.wanted), again: how.again)
     }
 }
 
@@ -180,8 +178,7 @@ struct SupportConsumptionCommand: AsyncParsableCommand {
     }
 
     private var report: ConsumptionReport? {
-        ConsumptionReport(
-            delivery: delivery, sampled: sampled, consumedPercent: consumedPercent, preference: prefer)
+        ConsumptionReport(delivery: delivery, sampled: sampled, consumedPercent: consumedPercent, preference: prefer)
     }
 
     func run() async throws {

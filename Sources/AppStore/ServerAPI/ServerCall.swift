@@ -134,8 +134,7 @@ package struct ServerAPIClient: Sendable {
 
     /// A client of a process that asks no Server API.
     package static let none = ServerAPIClient { request in
-        AppStoreAnswer(
-            environment: request.askFirst, server: .noAnswer(isAbsent, code: nil), httpStatus: nil, calls: 0)
+        AppStoreAnswer(environment: request.askFirst, server: .noAnswer(isAbsent, code: nil), httpStatus: nil, calls: 0)
     }
 
     private static let isAbsent = "This process does not ask the Server API."

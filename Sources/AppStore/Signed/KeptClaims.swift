@@ -74,8 +74,7 @@ extension SignedText {
         guard let text = try? JSONDocument(payload) else { return [] }
         var claims: [SignedClaim] = []
         text.visit(JSONDocument.root, at: "") { path, value in
-            claims.append(
-                SignedClaim(path: path, value: value, isSigned: (try? CompactText(Array(value.utf8))) != nil))
+            claims.append(SignedClaim(path: path, value: value, isSigned: (try? CompactText(Array(value.utf8))) != nil))
         }
         return claims
     }

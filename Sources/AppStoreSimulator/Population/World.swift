@@ -107,8 +107,7 @@ final class World: Sendable {
     }
 
     private func rendered(_ account: Account, _ identity: ReceiptIdentity, _ excludesOld: Bool) -> RenderedAnswer {
-        let body = AnswerBody(
-            world: self, account: account, identity: identity, excludesOldTransactions: excludesOld)
+        let body = AnswerBody(world: self, account: account, identity: identity, excludesOldTransactions: excludesOld)
         return switch identity.form {
         case .legacy: body.renderedLegacy()
         case .unified: body.rendered()

@@ -225,8 +225,7 @@ extension Revision {
     init?(_ text: String) {
         let parts = Data(base64Encoded: text).map { String(decoding: $0, as: UTF8.self).split(separator: " ") } ?? []
         guard parts.count >= 2, let account = Int(parts[0]), let at = Int64(parts[1]) else { return nil }
-        self.init(
-            account: account, at: StoreTime(milliseconds: at), id: parts.count == 3 ? String(parts[2]) : "")
+        self.init(account: account, at: StoreTime(milliseconds: at), id: parts.count == 3 ? String(parts[2]) : "")
     }
 
     /// An opaque text.

@@ -203,7 +203,6 @@ extension PerennialServer {
         body["storefront"] = upload.storefront
         body["price"] = upload.price?.amount
         body["currency"] = upload.price?.currency
-        return Call(
-            path: try appPath("receipts"), body: try JSONText.encode(body), seconds: Self.uploadSeconds)
+        return Call(path: try appPath("receipts"), body: try JSONText.encode(body), seconds: Self.uploadSeconds)
     }
 }

@@ -186,8 +186,7 @@ struct PreparedStatements {
     mutating func begin(_ statement: Statement, _ parameters: [Parameter]) -> String {
         let serverName = generation == 0 ? statement.name : "\(statement.name)~\(generation)"
         generation += 1
-        byName[statement.name] = Prepared(
-            sql: statement.sql, types: parameters.map(\.type), serverName: serverName)
+        byName[statement.name] = Prepared(sql: statement.sql, types: parameters.map(\.type), serverName: serverName)
         return serverName
     }
 

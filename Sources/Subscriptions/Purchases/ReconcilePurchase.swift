@@ -207,8 +207,7 @@ package struct PurchaseFacts: Sendable, Hashable {
         merged.revocation = revocation
         merged.revocationPercentage = newest(
             share(revocationPercentage, of: revocation), other.share(other.revocationPercentage, of: revocation))
-        merged.refundShown = newest(
-            share(refundShown, of: revocation), other.share(other.refundShown, of: revocation))
+        merged.refundShown = newest(share(refundShown, of: revocation), other.share(other.refundShown, of: revocation))
         return merged
     }
 

@@ -119,8 +119,7 @@ extension LedgerApps {
     package func noteAcceptedSecret(of app: App, in environment: StoreEnvironment, at instant: Instant) async throws {
         guard ledger.acceptedSecrets.note(app, environment, at: instant), app.secretPauses[environment] == nil
         else { return }
-        _ = try await write(
-            Queries.proveSecret, .int4(app.id), .text(environment.rawValue), .bytea(app.sealedSecret))
+        _ = try await write(Queries.proveSecret, .int4(app.id), .text(environment.rawValue), .bytea(app.sealedSecret))
         ledger.acceptedSecrets.proved(app, environment)
     }
 

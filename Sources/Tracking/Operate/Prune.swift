@@ -106,8 +106,7 @@ struct PruneRun {
             drop(answers.filter { !needed.contains($0) }[...], of: whole, &dropped)
             batch.needed += answers.count { !dropped.contains($0) }
         }
-        let deleted = try transaction.query(
-            Queries.deleteObservations, .int8s(dropped.sorted()), .instant(cutoff))
+        let deleted = try transaction.query(Queries.deleteObservations, .int8s(dropped.sorted()), .instant(cutoff))
         batch.dropped = Int(try deleted.first?.int8("answers") ?? 0)
         return batch
     }

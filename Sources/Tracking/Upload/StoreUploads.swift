@@ -106,8 +106,7 @@ extension UploadBatch {
         let new = Set(ids.values)
         let known = receipts.map(\.key).filter { ids[$0] == nil }
         guard !known.isEmpty else { return (ids, new) }
-        let found = try transaction.query(
-            Queries.findDigests, .int4s(known.map(\.appID)), .byteas(known.map(\.bytes)))
+        let found = try transaction.query(Queries.findDigests, .int4s(known.map(\.appID)), .byteas(known.map(\.bytes)))
         for row in found { ids[try Key(receipt: row)] = try row.int8("receipt_id") }
         let old = Parameter.int8s(try found.map { try $0.int8("receipt_id") })
         try transaction.query(Queries.lockSchedules, old)

@@ -31,8 +31,7 @@ func withUncheckedLedger<Result: Sendable>(
     }
     do {
         let seal = try settings.masterKey.map { try SecretSeal(masterKey: $0) }
-        var ledger = SubscriptionLedger(
-            database: database, reads: reads, seal: seal, speedup: settings.pollSpeedup)
+        var ledger = SubscriptionLedger(database: database, reads: reads, seal: seal, speedup: settings.pollSpeedup)
         ledger.notificationWaitSeconds = settings.notificationWaitSeconds
         let result = try await body(ledger)
         await close(database, reads)
