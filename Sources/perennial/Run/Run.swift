@@ -61,7 +61,8 @@ extension HTTPFlags {
     fileprivate func server(of tracker: Tracker, counting metrics: MetricsRegistry, _ settings: Settings) -> Listener {
         let (host, port, logger) = (settings.httpHost, settings.httpPort, settings.logger)
         return Listener(
-            name: "server", host: host, port: port, remedy: "set PERENNIAL_HTTP_PORT", said: "listening",
+            name: "server", host: host, port: port, portName: "PERENNIAL_HTTP_PORT (--http-port)",
+            hostName: "PERENNIAL_HTTP_HOST (--http-host)", said: "listening",
             path: "", logger: logger
         ) { [noAdmin = noAdmin, proxies = settings.trustedProxies] onListening in
             HTTPServer(
@@ -77,8 +78,9 @@ private struct Listener: Service {
     let name: String
     let host: String
     let port: Int
-    /// What to do where another program listens.
-    let remedy: String
+    /// What gives the port and the address.
+    let portName: String
+    let hostName: String
     /// What the log says before the address, and the path after it.
     let said: String
     let path: String
@@ -92,7 +94,8 @@ private struct Listener: Service {
         } catch {
             throw Failure(
                 "The \(name) on \(shown):\(port) stopped: \(ExitStatus.sentence(for: error)); if another program listens "
-                    + "there, \(remedy).")
+                    + "there, choose another \(portName); \(hostName) takes an address of this machine or its name, such "
+                    + "as 127.0.0.1, ::1 or localhost, and 0.0.0.0 for all.")
         }
     }
 }
@@ -172,7 +175,7 @@ struct WorkerCommand: AsyncParsableCommand {
         let host = metricsHost ?? "127.0.0.1"
         return [
             Listener(
-                name: "metrics", host: host, port: metricsPort, remedy: "choose another --metrics-port",
+                name: "metrics", host: host, port: metricsPort, portName: "--metrics-port", hostName: "--metrics-host",
                 said: "metrics", path: "/metrics", logger: logger
             ) {
                 metrics.server(of: tracker, host: host, port: metricsPort, onListening: $0)
