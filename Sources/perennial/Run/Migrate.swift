@@ -80,11 +80,10 @@ func pause(seconds: Int) async {
 }
 
 /// Ends a long-running command early when the database answers but its schema does not fit this program. When the
-/// database is down, the command goes on and waits for it.
+/// database is down, or takes more than three seconds for an answer, the command goes on and waits for it.
 func examineAtStart(_ ledger: SubscriptionLedger, _ settings: Settings) async throws {
     do {
-        try await ledger.operations.requireMigrated()
-        await Diagnosis.warn(of: ledger, settings)
+        try await ledger.operations.requireMigrated(within: .seconds(3))
     } catch let error as DatabaseError {
         guard case .retry = error.disposition else { throw error }
         settings.logger.log(level: error.isLoss ? .debug : .error, "\(error.message)")

@@ -50,6 +50,7 @@ private func start(
 ) async throws {
     try await withUncheckedLedger(settings) { ledger in
         try await examineAtStart(ledger, settings)
+        async let _: Void = Diagnosis.warn(of: ledger, settings)
         let metrics = MetricsRegistry(version: Perennial.version)
         try await withTracker(settings, ledger: ledger, metrics: metrics) { tracker in
             try await runServices([MinuteLog(tracker)] + body(tracker, metrics), logger: settings.logger)
