@@ -1,6 +1,7 @@
 import Foundation
 import NIOCore
 import NIOPosix
+import Postgres
 
 /// A PostgreSQL cluster of its own, for tests that stop and start the server. It lives in the temporary folder, listens on
 /// a socket, with a certificate on a port of this machine too, and trusts everyone who can reach that.
@@ -17,6 +18,8 @@ package actor PrivateCluster {
     private let folder: ServerFolder
     private var certificateSettings: [String] = []
     private var server: Process?
+    /// The processes that `freeze` stopped.
+    private var frozen: [Int32] = []
 
     /// Makes the cluster; it is not started yet. With a certificate and its key in PEM form it speaks TLS.
     package init(certificate: String? = nil, key: String? = nil) async throws {
@@ -80,6 +83,24 @@ package actor PrivateCluster {
         kill(server.processIdentifier, immediate ? SIGQUIT : SIGINT)
         while server.isRunning { try await Task.sleep(for: .milliseconds(10)) }
         self.server = nil
+    }
+
+    /// Stops all of its processes where they are, as a machine that hangs: they take connections and bytes, and answer
+    /// nothing until `thaw`.
+    package func freeze() async throws {
+        guard let server else { return }
+        let others = Statement(
+            name: "others", sql: "SELECT pid FROM pg_stat_activity WHERE pid <> pg_backend_pid()")
+        let database = Database(DatabaseConfiguration(connectionString: connectionString)) { _ in }
+        frozen = [server.processIdentifier] + (try await database.query(others).map { try $0.int4("pid") })
+        await database.close()
+        for process in frozen { kill(process, SIGSTOP) }
+    }
+
+    /// Lets its processes go on.
+    package func thaw() {
+        for process in frozen { kill(process, SIGCONT) }
+        frozen = []
     }
 
     /// Removes the stopped cluster's files.

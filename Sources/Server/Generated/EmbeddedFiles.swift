@@ -1758,7 +1758,7 @@ paths:
                 properties:
                   status: {enum: [ready]}
                   primary: {enum: [there, away]}
-                  standby: {enum: [following, behind, away]}
+                  standby: {enum: [following, behind, away, foreign]}
               example: {status: ready}
         "503": {$ref: "#/components/responses/Unavailable"}
   /openapi.yaml:
@@ -1843,7 +1843,9 @@ components:
         application/problem+json:
           schema: {$ref: "#/components/schemas/Problem"}
     Unavailable:
-      description: The database is unavailable, or its schema belongs to another version; try again later.
+      description: >-
+        The database is unavailable, or its schema belongs to another version; try again later. A lookup waits five seconds
+        for the database.
       headers:
         Retry-After: {description: Seconds., schema: {type: integer}}
       content:

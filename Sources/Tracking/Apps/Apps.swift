@@ -10,9 +10,10 @@ extension LedgerApps {
 
     /// Returns every registered app, for a lookup of one of them: the primary has apps that are too new for the standby.
     package func registered(forLookupOf bundleID: BundleID) async throws -> [App] {
-        let known = try await reads.query(Queries.readApps).map { try App(row: $0, speedup: ledger.speedup) }
+        func apps(_ rows: [Row]) throws -> [App] { try rows.map { try App(row: $0, speedup: ledger.speedup) } }
+        let known = try apps(try await reads.query(Queries.readApps))
         guard reads.mayLag, !known.contains(where: { $0.bundleID == bundleID }) else { return known }
-        return try await all()
+        return try apps(try await reads.queryPrimary(Queries.readApps))
     }
 
     /// Returns the app with the given bundle id; throws `notFound` otherwise, naming up to five registered apps.

@@ -104,7 +104,7 @@ extension LedgerApps {
         // Keys are long and random, so that neither a digest nor its comparison reveals anything.
         let digest = Parameter.bytea(secret.sha256)
         let found = try await reads.query(Queries.findKey, [digest])
-        let rows = found.isEmpty && reads.mayLag ? try await query(Queries.findKey, digest) : found
+        let rows = found.isEmpty && reads.mayLag ? try await reads.queryPrimary(Queries.findKey, [digest]) : found
         return try rows.first.map(APIKey.init(row:))
     }
 

@@ -7,14 +7,22 @@ import Synchronization
 final class Reads: Sendable {
     /// The longest lag of a standby before the primary is asked instead.
     static let behindSecondsMax = 60.0
-    /// How long a read waits for the standby before the primary is asked instead, and a check of the standby. A probe of
+    /// How long a read waits for the standby before the primary is asked instead, and a check of both servers. A probe of
     /// `/readyz`, which checks, usually waits for a second.
     static let patience = Duration.milliseconds(750)
+    /// How long a read waits for the primary before a standby that is behind is asked instead.
+    static let patienceWithPrimary = Duration.seconds(2)
+    /// How long a read waits at the most, all servers together.
+    static let limit = Duration.seconds(5)
     /// The time between two checks, by one caller, of the standby's lag and of whether the primary is back.
     static let lookSeconds = 5
 
     private struct Memory {
         var standby: StandbyStanding
+        /// Why it is so, as the last check or read found it.
+        var reason = ""
+        /// Whether it was checked at all.
+        var isKnown = false
         /// Whether the standby is away only in that it gave no answer in time: without a primary it is asked all the same.
         var isSilent = false
         var isPrimaryAway = false
@@ -37,33 +45,51 @@ final class Reads: Sendable {
 
     /// Runs a read-only statement, with `isShared` for equal reads of others too. Throws the last database's error.
     ///
-    /// A standby that gives no answer in time counts as away, so that one that hangs holds no lookup. With `mayTakeLong` a
+    /// A server that gives no answer in time counts as away, so that one that hangs holds no lookup. With `mayTakeLong` a
     /// read waits as long as its statement may run.
     nonisolated(nonsending) func query(
         _ file: SQLFile, _ parameters: [Parameter] = [], isShared: Bool = false, mayTakeLong: Bool = false
     ) async throws(DatabaseError) -> [Row] {
         let statement = Statement(file)
-        guard let standby else { return try await primary.query(statement, parameters, isShared: isShared) }
-        if isTimeToLook(at: ContinuousClock.now) { await look(at: standby) }
+        guard let standby else {
+            return try await primary.query(
+                statement, parameters, isShared: isShared, within: mayTakeLong ? nil : Self.limit)
+        }
+        let begin = ContinuousClock.now
+        let end = begin + Self.limit
+        nonisolated(nonsending) func ask(
+            _ source: ReadSource, atMost patience: Duration = Self.limit
+        ) async throws(DatabaseError) -> [Row] {
+            try await (source == .primary ? primary : standby).query(
+                statement, parameters, isShared: isShared,
+                within: mayTakeLong ? nil : max(.zero, min(patience, end - ContinuousClock.now)))
+        }
+        if isTimeToLook(at: begin) { await look(at: standby) }
         let (order, isPrimaryAway) = memory.withLock { ($0.order, $0.isPrimaryAway) }
         var failure = DatabaseError(.cannotConnect, "No database was asked.")
-        var wasSilent = false
+        var wasStandbySilent = false
         for source in order {
-            let isBounded = source == .standby && source != order.last && !isPrimaryAway && !mayTakeLong
+            let isLast = source == order.last || source == .standby && isPrimaryAway
+            let patience = isLast ? Self.limit : source == .primary ? Self.patienceWithPrimary : Self.patience
             do throws(DatabaseError) {
-                let database = source == .primary ? primary : standby
-                return try await database.query(
-                    statement, parameters, isShared: isShared, within: isBounded ? Self.patience : nil)
+                return try await ask(source, atMost: patience)
             } catch {
-                guard error.isWorthAnother(than: source, isBounded: isBounded) else { throw error }
+                guard error.isWorthAnother(than: source, isBounded: !mayTakeLong) else { throw error }
                 note(error, of: source)
                 failure = error
-                if isBounded { wasSilent = error.isSilence }
+                if source == .standby, !isLast { wasStandbySilent = error.isSilence }
             }
         }
         // The primary is away, and the standby may only be slow.
-        if wasSilent { return try await standby.query(statement, parameters, isShared: isShared) }
+        if wasStandbySilent, ContinuousClock.now < end { return try await ask(.standby) }
         throw failure
+    }
+
+    /// Reads from the primary what the standby may not have yet.
+    nonisolated(nonsending) func queryPrimary(
+        _ file: SQLFile, _ parameters: [Parameter] = []
+    ) async throws(DatabaseError) -> [Row] {
+        try await primary.query(Statement(file), parameters, within: Self.limit)
     }
 
     /// Whether a read may miss what was committed just now.
@@ -85,32 +111,41 @@ final class Reads: Sendable {
     }
 
     private func look(at standby: Database) async {
-        let found: StandbyStanding
-        var isSilent = false
+        async let askedPrimary = try? Place(of: primary)
+        let asked: Result<Place, DatabaseError>
         do throws(DatabaseError) {
-            let place = try await Place(of: standby)
-            let lag = place.secondsBehind ?? .infinity
-            found = await isOurs(place) ? lag <= Self.behindSecondsMax ? .following : .behind : .foreign
+            asked = .success(try await Place(of: standby))
         } catch {
-            guard error.kind != .cancelled else { return }
-            found = .away
-            isSilent = error.isSilence
+            asked = .failure(error)
         }
+        let ours = await askedPrimary
         memory.withLock { memory in
-            memory.standby = found
-            memory.isSilent = isSilent
-            memory.isPrimaryAway = false
+            switch asked {
+            case .success(let place):
+                (memory.standby, memory.reason) = standing(of: place, beside: ours, memory)
+                memory.isSilent = false
+            case .failure(let error):
+                guard error.kind != .cancelled else { return }
+                (memory.standby, memory.reason, memory.isSilent) = (.away, error.message, error.isSilence)
+            }
+            memory.isKnown = true
+            if let ours { (memory.isPrimaryAway, memory.feed) = (false, ours.feed) }
         }
     }
 
-    /// Returns whether a server is a standby of the primary, or the primary itself. Another installation's database and a
-    /// standby that was promoted would answer as of another past. While the primary is away a promoted one may answer.
-    private func isOurs(_ place: Place) async -> Bool {
-        let feed = memory.withLock { $0.feed }
-        if place.startedAt == nil, place.feed == feed { return true }
-        guard let ours = try? await Place(of: primary) else { return feed == nil || place.feed == feed }
-        memory.withLock { $0.feed = ours.feed }
-        return place.feed == ours.feed && (place.startedAt == nil || place.startedAt == ours.startedAt)
+    /// Returns the state of a server that answered, beside the primary's answer if there was one, and why it is so.
+    ///
+    /// Another installation's database and a standby that was promoted would answer as of another past. A promoted one may
+    /// answer while the primary is away; a primary that is only slow to answer a check changes nothing.
+    private func standing(of place: Place, beside ours: Place?, _ memory: Memory) -> (StandbyStanding, String) {
+        guard (ours?.feed ?? memory.feed).map({ $0 == place.feed }) ?? true else {
+            return (.foreign, "the feed of its ledger is \(place.feed)")
+        }
+        let isPromoted = ours.map { place.startedAt != nil && place.startedAt != $0.startedAt } ?? false
+        guard !isPromoted, ours != nil || memory.standby != .foreign || memory.isPrimaryAway || place.startedAt == nil
+        else { return (.foreign, "it is no standby and not the primary") }
+        guard let lag = place.secondsBehind else { return (.behind, "it has replayed nothing yet") }
+        return lag <= Self.behindSecondsMax ? (.following, "") : (.behind, "it is \(Int(lag)) seconds behind")
     }
 
     private func note(_ error: DatabaseError, of source: ReadSource) {
@@ -118,9 +153,7 @@ final class Reads: Sendable {
         memory.withLock { memory in
             switch source {
             case .primary: memory.isPrimaryAway = true
-            case .standby:
-                memory.standby = .away
-                memory.isSilent = error.isSilence
+            case .standby: (memory.standby, memory.reason, memory.isSilent) = (.away, error.message, error.isSilence)
             }
         }
     }
@@ -186,10 +219,8 @@ extension DatabaseError {
     /// Whether another server may answer better: this one is away or silent, replays (class 40) or lacks a migration
     /// (class 42). A read that was not bounded may have reached the time-out of statements, as it would elsewhere.
     fileprivate func isWorthAnother(than source: ReadSource, isBounded: Bool) -> Bool {
-        switch source {
-        case .primary: isLoss
-        case .standby: isLoss || isBounded && isSilence || ["40", "42"].contains(sqlState?.prefix(2) ?? "")
-        }
+        if isLoss || isBounded && isSilence { return true }
+        return source == .standby && ["40", "42"].contains(sqlState?.prefix(2) ?? "")
     }
 
     /// Whether the server gave no answer in time, or so many callers wait for one that no more may.

@@ -24,10 +24,22 @@ struct APIClient {
         return try await send(request)
     }
 
-    private func send(_ request: HTTPClientRequest) async throws -> (status: UInt, json: JSONObject) {
+    /// The status of an answer, after how many seconds the caller shall come back, and how long it took.
+    func time(_ path: String) async throws -> (status: UInt, retryAfter: Int?, elapsed: Duration) {
+        let begin = ContinuousClock.now
+        let answer = try await execute(HTTPClientRequest(url: address + path))
+        let retryAfter = answer.headers.first(name: "Retry-After").flatMap { Int($0) }
+        return (answer.status.code, retryAfter, ContinuousClock.now - begin)
+    }
+
+    private func execute(_ request: HTTPClientRequest) async throws -> HTTPClientResponse {
         var request = request
         request.headers.add(name: "Authorization", value: "Bearer \(secret)")
-        let answer = try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+        return try await HTTPClient.shared.execute(request, timeout: .seconds(30))
+    }
+
+    private func send(_ request: HTTPClientRequest) async throws -> (status: UInt, json: JSONObject) {
+        let answer = try await execute(request)
         let body = try await answer.body.collect(upTo: Self.bytesMax)
         return (answer.status.code, try JSONObject(Data(buffer: body)))
     }

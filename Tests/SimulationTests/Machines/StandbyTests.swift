@@ -134,7 +134,7 @@ struct StandbyTests {
 }
 
 /// A server as a process, on a world's database.
-private struct Served {
+struct Served {
     let api: APIClient
     private let process: PerennialProcess
 
@@ -143,6 +143,8 @@ private struct Served {
         let address = try #require(try await process.address(), "\(process.said)")
         api = APIClient(address: address, secret: secret)
     }
+
+    var said: String { process.said }
 
     func end() async throws {
         #expect(await process.stop() == 0, "\(process.said)")

@@ -62,6 +62,24 @@ struct ReadsTests {
         }
     }
 
+    @Test("A primary that answers nothing holds a lookup for some seconds", .timeLimit(.minutes(1)))
+    func primarySilent() async throws {
+        try await withLedger { test in
+            let ledger = SubscriptionLedger(database: test.database)
+            let lock = TableLock(of: test.database)
+            async let holding: Void = lock.hold()
+            await lock.isHeld()
+            let start = ContinuousClock.now
+            let failure = await #expect(throws: DatabaseError.self) {
+                try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
+            }
+            #expect(failure?.kind == .timedOut, "\(String(describing: failure))")
+            #expect(ContinuousClock.now - start < Reads.limit * 2)
+            lock.end()
+            try await holding
+        }
+    }
+
     /// Gives a database the feed of another one, as a standby of it has.
     private static func pretend(_ standby: Database, toFollow primary: Database) async throws {
         let feed = try await primary.query(
