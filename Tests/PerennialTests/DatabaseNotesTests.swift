@@ -67,7 +67,7 @@ import Tracking
             DatabaseConfiguration(
                 connectionString: cluster.connectionString, connectTimeoutSeconds: 1,
                 statementTimeoutMilliseconds: 1_000),
-            note: DatabaseNotes(.database, logger: lines.logger, isBrief: isBrief).take)
+            note: DatabaseNotes(logger: lines.logger, isBrief: isBrief).take)
         for _ in 0..<2 {
             while await ask(database) < 16 {}
             try await cluster.stop(immediate: true)

@@ -28,6 +28,7 @@ package struct HTTPServer: Service {
         logger.info("server started", metadata: ["connections_max": "\(limits.connectionsMax)"])
         // Cancelled and awaited when the application ends.
         async let _: Void = tracker.maintainFeedPlace()
+        async let _: Void = tracker.watchStandby()
         try await application.run()
         logger.info("server stopped")
     }

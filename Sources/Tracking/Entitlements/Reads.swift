@@ -101,6 +101,11 @@ final class Reads: Sendable {
         return memory.withLock { $0.standby }
     }
 
+    /// The state of the standby as it was found last, and why; nil where there is none or it was not checked yet.
+    var known: (standing: StandbyStanding, reason: String)? {
+        memory.withLock { $0.isKnown ? ($0.standby, $0.reason) : nil }
+    }
+
     /// Whether this caller checks, while the others go on with the known state.
     private func isTimeToLook(at now: ContinuousClock.Instant) -> Bool {
         memory.withLock { memory in
@@ -156,6 +161,25 @@ final class Reads: Sendable {
             case .standby: (memory.standby, memory.reason, memory.isSilent) = (.away, error.message, error.isSilence)
             }
         }
+    }
+}
+
+extension Tracker {
+    /// Checks the standby every few seconds, until shutdown, and logs its states.
+    package func watchStandby() async {
+        while ledger.reads.mayLag, !isStopping() {
+            _ = await ledger.standby()
+            seeStandby()
+            await rest(seconds: Double(Reads.lookSeconds))
+        }
+    }
+
+    /// Logs a change of the standby's state since the last time.
+    func seeStandby() {
+        guard let (standing, reason) = ledger.reads.known else { return }
+        let troubles: [StandbyStanding] = [.behind, .away, .foreign]
+        conditions.clear(troubles.filter { $0 != standing }.map(Condition.standby))
+        if troubles.contains(standing) { conditions.raise(.standby(standing), by: reason) }
     }
 }
 

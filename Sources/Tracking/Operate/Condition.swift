@@ -6,8 +6,8 @@ import Synchronization
 package enum Condition: Hashable, Sendable {
     /// PostgreSQL does not answer.
     case database
-    /// The hot standby for lookups does not answer.
-    case standby
+    /// The hot standby for lookups is not asked, or after the primary.
+    case standby(StandbyStanding)
     /// Apple answers about no app, so all of them wait.
     case appStore
     /// Calls about an app get no answer.
@@ -64,9 +64,14 @@ package enum Condition: Hashable, Sendable {
     var began: String {
         switch self {
         case .database: "the database does not answer and is tried until it does; nothing is lost"
+        case .standby(.behind):
+            "the standby for lookups is over a minute behind and the primary is asked instead: look after its replication"
+        case .standby(.foreign):
+            "DATABASE_READ_URL leads to no standby of the primary, but to another database or to a standby that was promoted, "
+                + "and the primary is asked instead: correct it, or DATABASE_URL where the promoted one is the primary now"
         case .standby:
-            "the standby for lookups does not answer and the primary is asked instead: look after it, or unset "
-                + "DATABASE_READ_URL"
+            "the standby for lookups does not answer, or not to this account, and the primary is asked instead: look after "
+                + "it, or unset DATABASE_READ_URL"
         case .appStore:
             "Apple gives no answers, so every app waits and a few receipts are tried now and then: nothing is to be done, "
                 + "`perennial status` shows it"
@@ -112,7 +117,7 @@ package enum Condition: Hashable, Sendable {
     var ended: String {
         switch self {
         case .database: "the database answers again"
-        case .standby: "the standby for lookups answers again"
+        case .standby(let standing): "the standby for lookups is \(standing.rawValue) no longer"
         case .appStore: "Apple answers again, and all apps are asked about"
         case .noAnswers: "Apple answers again"
         case .pause: "checks of an app go on"

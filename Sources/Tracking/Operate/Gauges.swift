@@ -73,14 +73,19 @@ extension LedgerOperations {
         }
     }
 
-    /// The present load of this process's connections.
+    /// The present load of this process's connections, and the state of its standby as it was found last.
     package var loadGauges: [LedgerGauge] {
         let load = database.load
-        return [
+        let ofConnections = [
             LedgerGauge(metric: .databaseWaiting, labels: [("kind", "read")], value: Double(load.waitingReads)),
             LedgerGauge(
                 metric: .databaseWaiting, labels: [("kind", "transaction")], value: Double(load.waitingTransactions)),
             LedgerGauge(metric: .databaseConnections, labels: [], value: Double(load.transactionConnections)),
         ]
+        guard let (found, _) = reads.known else { return ofConnections }
+        return ofConnections
+            + StandbyStanding.allCases.filter { $0 != .none }.map { state in
+                LedgerGauge(metric: .standby, labels: [("state", state.rawValue)], value: state == found ? 1 : 0)
+            }
     }
 }

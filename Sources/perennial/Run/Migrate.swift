@@ -90,9 +90,8 @@ func examineAtStart(_ ledger: SubscriptionLedger, _ settings: Settings) async th
     }
 }
 
-/// A log of a database's loss and return, one line each, however many connections notice.
+/// A log of the primary's loss and return, one line each, however many connections notice.
 final class DatabaseNotes: Sendable {
-    private let condition: Condition
     private let logger: Logger
     private let isBrief: Bool
     private let conditions: ConditionMonitor
@@ -100,8 +99,7 @@ final class DatabaseNotes: Sendable {
     private let lost = Mutex<Set<DatabaseNote.Purpose>>([])
 
     /// Creates notes for `logger`; with `isBrief` only at its debug level.
-    init(_ condition: Condition, logger: Logger, isBrief: Bool) {
-        self.condition = condition
+    init(logger: Logger, isBrief: Bool) {
         self.logger = logger
         self.isBrief = isBrief
         conditions = ConditionMonitor(logger: logger)
@@ -115,10 +113,10 @@ final class DatabaseNotes: Sendable {
             switch note {
             case .lost(let purpose, let reason):
                 lost.insert(purpose)
-                conditions.raise(condition, by: reason)
+                conditions.raise(.database, by: reason)
             case .found(let purpose):
                 lost.remove(purpose)
-                if lost.isEmpty { conditions.clear(condition) }
+                if lost.isEmpty { conditions.clear(.database) }
             case .detail: break
             }
         }

@@ -20,14 +20,15 @@ func withUncheckedLedger<Result: Sendable>(
         DatabaseConfiguration(
             connectionString: settings.database, addressSource: settings.databaseSource,
             statementTimeoutMilliseconds: statementTimeoutMilliseconds),
-        note: DatabaseNotes(.database, logger: logger, isBrief: isBrief).take)
+        note: DatabaseNotes(logger: logger, isBrief: isBrief).take)
     let reads = settings.readDatabase.map { address in
         // The primary answers instead, so the wait for an unreachable standby is short.
         Database(
             DatabaseConfiguration(
                 connectionString: address, addressSource: SettingName.databaseReadURL.rawValue, connectTimeoutSeconds: 1
             ),
-            note: DatabaseNotes(.standby, logger: logger, isBrief: isBrief).take)
+            // `watchStandby` logs what became of it.
+            note: { logger.debug("\($0)") })
     }
     do {
         let seal = try settings.masterKey.map { try SecretSeal(masterKey: $0) }

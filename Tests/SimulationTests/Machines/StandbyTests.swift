@@ -40,6 +40,47 @@ struct StandbyTests {
         }
     }
 
+    @Test("A standby that was promoted answers no lookup, and the log says it once", .timeLimit(.minutes(5)))
+    func promoted() async throws {
+        let primary = try await PrivateCluster()
+        try await primary.start()
+        let standby = try await PrivateCluster(following: primary)
+        try await standby.start()
+        var simulated = SimulatorOptions(seed: 20_261_128)
+        (simulated.customers, simulated.sandboxCustomers) = (2, 0)
+        try await PretendWorld.with(simulated, leaseSeconds: 10, connectionString: primary.connectionString) { world in
+            let ledger = world.tracker.ledger
+            let secret = try await ledger.apps.createKey(scope: .admin, for: nil, rate: RequestRate(perSecond: 0))
+                .secret
+            let served = try await Served(world, secret, reads: standby.connectionString)
+            _ = try await Self.catchUp(world, standby)
+            #expect(try await served.api.get("/readyz").json.description == Self.ready(standby: "following"))
+            let database = Database(DatabaseConfiguration(connectionString: standby.connectionString)) { print($0) }
+            let promotion = try await database.query(Self.text("SELECT pg_promote() AS is_promoted")).first
+            #expect(try promotion?.bool("is_promoted") == true)
+            await database.close()
+            _ = try await ledger.customers.grant(
+                "premium", to: "kim", of: world.bundleID, until: nil,
+                deciding: try ManualDecision(by: "tester", because: "a test"))
+            for _ in 0..<3 {
+                #expect(try await served.api.get("/readyz").json.description == Self.ready(standby: "foreign"))
+                let path = "/v1/apps/\(world.bundleID)/customers/kim/entitlements"
+                let found = try await served.api.get(path).json.description
+                #expect(found.contains(#""premium""#), "\(found)")
+            }
+            let line = "DATABASE_READ_URL leads to no standby of the primary"
+            try await world.eventually(within: 20) { served.said.contains(line) }
+            try await Task.sleep(for: .seconds(11))
+            #expect(served.said.ranges(of: line).count == 1, "\(served.said)")
+            try await served.end()
+            try await world.expectNoViolations()
+        }
+        for cluster in [standby, primary] {
+            try await cluster.stop(immediate: true)
+            try await cluster.remove()
+        }
+    }
+
     private func sameAnswers(
         _ world: PretendWorld, _ direct: APIClient, _ served: APIClient, _ standby: PrivateCluster
     ) async throws {

@@ -90,6 +90,11 @@ struct ReadsTests {
         try await standby.transaction { _ = try $0.query(change, [.text(feed)]) }
     }
 
+    /// The states of the standby that the metrics show as the present one.
+    private static func states(of ledger: SubscriptionLedger) -> [String] {
+        ledger.operations.loadGauges.filter { $0.metric == .standby && $0.value == 1 }.flatMap { $0.labels.map(\.1) }
+    }
+
     @Test("A database of another installation is asked for nothing while the primary answers")
     func foreign() async throws {
         try await withLedger { test in
@@ -98,13 +103,24 @@ struct ReadsTests {
                 let renew = Statement(name: "renew", sql: "UPDATE ledger.feed SET feed_id = gen_random_uuid()")
                 try await other.transaction { _ = try $0.query(renew) }
                 let ledger = SubscriptionLedger(database: test.database, reads: other)
+                let journal = Journal()
+                let tracker = Tracker(
+                    ledger: ledger, appStore: .answering(nil), options: TrackerOptions(), logger: journal.logger)
+                tracker.seeStandby()
+                #expect(Self.states(of: ledger).isEmpty && journal.lines.isEmpty)
                 #expect(await ledger.standby() == .foreign)
+                for _ in 0..<3 { tracker.seeStandby() }
+                #expect(Self.states(of: ledger) == ["foreign"] && journal.lines.count == 1, "\(journal.lines)")
+                #expect(journal.lines.first?.hasPrefix("warning DATABASE_READ_URL leads to no standby") == true)
                 for _ in 0..<3 {
                     let found = try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
                     #expect(found.map(\.granted) == [true])
                 }
                 try await Self.pretend(other, toFollow: test.database)
                 #expect(await ledger.standby() == .following)
+                for _ in 0..<3 { tracker.seeStandby() }
+                #expect(Self.states(of: ledger) == ["following"] && journal.lines.count == 2, "\(journal.lines)")
+                #expect(journal.lines.last?.hasPrefix("info the standby for lookups is foreign no longer") == true)
                 let away = away()
                 #expect(await SubscriptionLedger(database: away, reads: other).standby() == .following)
                 await away.close()

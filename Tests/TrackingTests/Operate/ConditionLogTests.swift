@@ -15,7 +15,7 @@ struct ConditionLogTests {
         var book = ConditionLog()
         let lines = (0..<1_000).compactMap { book.raise(.database, by: "reason \($0)", at: at(Double($0))) }
         #expect(lines == [.began(.database, reason: "reason 0")])
-        #expect(book.stands(.database) && !book.stands(.standby))
+        #expect(book.stands(.database) && !book.stands(.standby(.away)))
         #expect(book.clear(.database, at: at(2_000)) == .ended(.database, after: .seconds(2_000)))
         #expect(book.isEmpty)
     }
