@@ -239,10 +239,6 @@ extension SignedTransaction {
     }
 }
 
-extension World {
-    func storefront(of account: Account) -> Storefront { Storefront(of: account.index, seed: population.seed) }
-}
-
 /// The renewal information of a subscription as Apple signs it ("JWSRenewalInfo").
 struct SignedRenewal: Sendable {
     let life: Life
