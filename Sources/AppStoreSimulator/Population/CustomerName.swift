@@ -119,24 +119,6 @@ package struct SimulatedCustomer: Codable, Sendable {
     }
 }
 
-/// A receipt that a device sent to the app's server.
-package struct SimulatedUpload: Codable, Sendable {
-    /// The bundle id of the app.
-    package var app: String
-    /// The app's own user id; `c000017b` is a second customer on the Apple account of `c000017`.
-    package var customer: String
-    package var environment: StoreEnvironment
-    package var receipt: String
-    /// The time of the upload, in milliseconds since 1970.
-    package var at: Int64
-    package var reason: UploadReason
-
-    enum CodingKeys: String, CodingKey {
-        case app, customer, environment, receipt, reason
-        case at = "at_ms"
-    }
-}
-
 extension SimulatedCustomer {
     init(_ account: Account, in world: World) {
         app = world.bundleID
@@ -145,17 +127,6 @@ extension SimulatedCustomer {
         receipt = world.receipt(of: account)
         originalTransactionID = account.lives.first?.ids.originalTransactionID ?? account.ids.purchase(0)
         appAccountToken = world.accountToken(of: account)
-    }
-}
-
-extension SimulatedUpload {
-    init(_ upload: Upload, of account: Account, in world: World) {
-        app = world.bundleID
-        customer = upload.customer
-        environment = account.environment
-        receipt = world.receipt(of: account, creation: upload.at, restore: upload.restore)
-        at = upload.at.milliseconds
-        reason = upload.reason
     }
 }
 
