@@ -1,5 +1,45 @@
 import Foundation
 
+/// The answer to a call of verifyReceipt.
+extension Simulator {
+    /// Answers the body of one verifyReceipt call, without HTTP and without faults.
+    package func answer(_ body: [UInt8], at environment: StoreEnvironment) -> [UInt8] {
+        let (answer, requestedAt) = finishedAnswer(body, at: environment)
+        return answer.bytes(requestedAt: requestedAt)
+    }
+
+    /// Answers the body of one verifyReceipt call; returns the response and the instant for its gap, the request date.
+    func finishedAnswer(
+        _ body: [UInt8], at environment: StoreEnvironment
+    ) -> (answer: RenderedAnswer, requestedAt: StoreTime) {
+        let now = clock.now
+        func refused(_ check: StatusCheck) -> (answer: RenderedAnswer, requestedAt: StoreTime) {
+            (RenderedAnswer(whole: check.errorBody(at: environment)), now)
+        }
+        guard let request = VerifyRequest(body) else { return refused(.unreadableRequest) }
+        guard let receipt = request.receiptData, !receipt.isEmpty else {
+            return refused(.malformedReceipt(isException: false))
+        }
+        let reading = world.knownReceipts.read(receipt)
+        if let neighbour, reading == .forged { return neighbour.finishedAnswer(body, at: environment) }
+        let check = StatusCheck(
+            reading, of: receipt, password: request.password, at: environment, secret: world.secret)
+        guard case .genuine(let identity) = check else { return refused(check) }
+        let lag = conditions.lag(of: identity.customer)
+        guard lag == 0 else {
+            let answer = world.answer(
+                identity, excludesOldTransactions: request.excludesOldTransactions, asOf: self.now - lag, at: self.now)
+            return answer.map { ($0, now) } ?? refused(.accountGone)
+        }
+        let found = world.answer(
+            identity, excludesOldTransactions: request.excludesOldTransactions, at: options.standsStill ? self.now : now
+        )
+        guard let found else { return refused(.accountGone) }
+        // Another call may have advanced this life after the clock was read; its time is the later one.
+        return (found.answer, max(now, found.now))
+    }
+}
+
 /// Apple's status codes, checked in Apple's order: form, signature, environment, secret, account.
 enum StatusCheck: Sendable, Equatable {
     case unreadableRequest
