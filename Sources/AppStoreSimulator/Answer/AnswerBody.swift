@@ -255,24 +255,6 @@ extension Life {
             }
         }
     }
-
-    /// Apple's code for why the subscription ended or is in retry.
-    var expirationIntent: Int? {
-        switch phase {
-        case .subscribed: nil
-        case .retrying: 2
-        case .ended(let intent, _): intent
-        }
-    }
-
-    var graceUntil: StoreTime? {
-        switch phase {
-        case .subscribed: nil
-        case .retrying(let graceUntil, _, _), .ended(_, let graceUntil): graceUntil
-        }
-    }
-
-    var isInRetry: Bool { if case .retrying = phase { true } else { false } }
 }
 
 /// A rendered response with a gap for the request date, the only part that changes while nothing happens.

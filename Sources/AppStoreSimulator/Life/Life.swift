@@ -139,6 +139,40 @@ struct Life: Sendable {
     }
 }
 
+/// What the periods and the phase say.
+extension Life {
+    /// Returns the number of the period with a transaction id, restored ones included.
+    func periodNumber(of id: String) -> Int? {
+        periods.indices.first { ordinal in
+            (0...SubscriptionIDs.restoresMax).contains { ids.transactionID(of: ordinal, restore: $0) == id }
+        }
+    }
+
+    /// Returns whether a period that was not cancelled runs.
+    func isPaid(at now: StoreTime) -> Bool {
+        periods.contains { $0.cancellation == nil && $0.purchase <= now && now < $0.expires }
+    }
+
+    /// Apple's code for why the subscription ended or is in retry.
+    var expirationIntent: Int? {
+        switch phase {
+        case .subscribed: nil
+        case .retrying: 2
+        case .ended(let intent, _): intent
+        }
+    }
+
+    /// The end of the newest grace period, even after it has passed.
+    var graceUntil: StoreTime? {
+        switch phase {
+        case .subscribed: nil
+        case .retrying(let graceUntil, _, _), .ended(_, let graceUntil): graceUntil
+        }
+    }
+
+    var isInRetry: Bool { if case .retrying = phase { true } else { false } }
+}
+
 /// The automatic turns: charges, lapses, the ends of grace and retry, and the script's next step.
 extension Life {
     enum Turn: Sendable {

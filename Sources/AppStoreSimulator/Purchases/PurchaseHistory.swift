@@ -29,6 +29,7 @@ struct PurchaseHistory: Sendable {
         if script.ownsLifetime || !(script.subscribes || script.beginsEmpty) { add(.lifetime, at: start) }
     }
 
+    /// Makes the purchases that the script has until an instant.
     mutating func advance(to moment: StoreTime) {
         while let place = habits.indices.min(by: { habits[$0].next < habits[$1].next }), habits[place].next <= moment {
             guard purchases.count < Self.purchasesMax else { return habits = [] }
@@ -38,6 +39,7 @@ struct PurchaseHistory: Sendable {
         }
     }
 
+    /// Returns the first later instant at which a response about these purchases changes; nil without one.
     func nextChange(after moment: StoreTime) -> StoreTime? {
         let changes = purchases.suffix(Self.unsettledMax).compactMap { $0.nextChange(after: moment) }
         return (changes + habits.map { $0.next }).min()
@@ -46,6 +48,7 @@ struct PurchaseHistory: Sendable {
     /// The newest purchases that can still change by themselves: coins are bought at most every few seconds.
     private static let unsettledMax = 500
 
+    /// Returns when a product is bought again, about `length` after the last time.
     private func later(than moment: StoreTime, by length: Int64) -> StoreTime {
         var numbers = SeededGenerator(seed: temper, stream: 4_000_000 + UInt64(purchases.count))
         return (moment + max(1000, Int64(Double(length) * numbers.between(0.5, 1.5)))).wholeSecond
@@ -82,6 +85,7 @@ extension PurchaseHistory {
         return purchases.count - 1
     }
 
+    /// Asks for the approval of a purchase, which waits until then.
     mutating func ask(
         _ order: PurchaseOrder, of account: String, at moment: StoreTime
     ) throws(ActionRefused) -> PendingPurchase {
@@ -100,6 +104,7 @@ extension PurchaseHistory {
         return bought
     }
 
+    /// Drops a purchase that waited.
     mutating func decline(_ id: String?) throws(ActionRefused) { pending.remove(at: try place(ofPending: id)) }
 
     /// Refunds a purchase, or the newest one that is listed and was never refunded.
@@ -127,6 +132,7 @@ extension PurchaseHistory {
         purchases[ordinal].finishedAt = min(purchases[ordinal].finishedAt ?? moment, moment)
     }
 
+    /// Throws why a purchase cannot be made, if so.
     private func admit(_ order: PurchaseOrder, at moment: StoreTime) throws(ActionRefused) {
         guard purchases.count < Self.purchasesMax else { throw ActionRefused("the account has its most purchases") }
         guard order.product.kind == .nonConsumable else { return }
@@ -165,7 +171,35 @@ package struct RefundRequest: Sendable {
     var declinedAt: StoreTime?
 }
 
+/// The actions of an account that are about its one-time purchases, and the requests for refunds.
 extension Account {
+    /// Buys the one-time product that an action names, or asks for the approval of the purchase.
+    mutating func buy(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
+        guard !script.sendsLegacyReceipts else {
+            throw ActionRefused("the receipts of iOS 6 show no one-time purchase here")
+        }
+        let order = PurchaseOrder(
+            product: action.item ?? .coins, quantity: action.quantity ?? .one, buyer: action.buyer)
+        guard action.isDeferred != true else { return .pending(try purchases.ask(order, of: name, at: now)) }
+        return .bought(try purchases.buy(order, at: now))
+    }
+
+    /// Finishes the one-time purchase that an action names, as the app does after it delivered.
+    mutating func finish(_ action: CustomerAction) throws(ActionRefused) {
+        guard let id = action.transactionID else { throw ActionRefused("finish needs a transaction_id") }
+        // Apps finish the transactions of subscriptions too; that changes nothing in the answers.
+        guard period(id) == nil else { return }
+        if let ordinal = try purchaseNumber(action) { purchases.finish(ordinal, at: now) }
+    }
+
+    /// Returns the number of the purchase that an action names; nil when it names none.
+    func purchaseNumber(_ action: CustomerAction) throws(ActionRefused) -> Int? {
+        guard let id = action.transactionID else { return nil }
+        guard let ordinal = purchaseNumber(of: id) else { throw ActionRefused("there is no such transaction") }
+        return ordinal
+    }
+
+    /// Asks Apple for the refund of the transaction that an action names, else of the newest one.
     mutating func requestRefund(_ action: CustomerAction) throws(ActionRefused) {
         guard let id = action.transactionID ?? newestTransactionID, hasTransaction(id) else {
             throw ActionRefused("there is no such transaction")
@@ -173,6 +207,7 @@ extension Account {
         refundRequests.append(RefundRequest(transactionID: id, reason: action.requestReason, at: now))
     }
 
+    /// Declines the open request for a refund that an action names, else the newest one.
     mutating func declineRefund(_ action: CustomerAction) throws(ActionRefused) {
         let open = refundRequests.lastIndex { request in
             request.declinedAt == nil && (action.transactionID ?? request.transactionID) == request.transactionID
@@ -181,29 +216,9 @@ extension Account {
         refundRequests[open].declinedAt = now
     }
 
-    mutating func setAccountToken(_ action: CustomerAction) throws(ActionRefused) {
-        guard let id = action.transactionID, let token = action.accountToken else {
-            throw ActionRefused("set_account_token needs a transaction_id and an app_account_token")
-        }
-        if let place = period(id) {
-            lives[place.subscription].setToken(token)
-        } else if let number = purchaseNumber(of: id) {
-            purchases.purchases[number].order.buyer.token = token
-        } else {
-            throw ActionRefused("there is no such transaction")
-        }
-    }
-
     private var newestTransactionID: String? {
         let period = begun.map { (at: $0.head.bookedAt, id: $0.ids.transactionID(of: $0.head.ordinal)) }
         let purchase = bought.map { (at: $0.bookedAt, id: ids.purchase($0.ordinal)) }
         return (period + purchase).max { $0.at < $1.at }?.id
-    }
-}
-
-extension Life {
-    fileprivate mutating func setToken(_ token: AccountToken) {
-        buyer.token = token
-        for number in periods.indices { periods[number].buyer.token = token }
     }
 }

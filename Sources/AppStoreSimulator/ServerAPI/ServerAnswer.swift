@@ -161,12 +161,7 @@ package enum AppleStatus: Int, Codable, Sendable, CaseIterable {
 }
 
 extension Life {
-    /// Returns whether a period that was not cancelled runs.
-    func isPaid(at now: StoreTime) -> Bool {
-        periods.contains { $0.cancellation == nil && $0.purchase <= now && now < $0.expires }
-    }
-
-    /// Returns Apple's status at the instant the life has reached.
+    /// Returns the status that the Server API says at the instant the life has reached.
     func status(at now: StoreTime) -> AppleStatus {
         if isPaid(at: now) { return .active }
         // A group can have several transactions of its newest period.
