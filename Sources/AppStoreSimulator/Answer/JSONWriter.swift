@@ -1,6 +1,5 @@
-import Foundation
-
-/// A writer of JSON in a fixed key order, straight to bytes: this is the hot path of every first response.
+/// A writer of JSON in a fixed key order, straight to bytes, for what Apple writes: verifyReceipt's answers, whose hot
+/// path it is, and also the Server API's answers, signed texts and notifications.
 struct JSONWriter {
     private(set) var bytes: [UInt8] = []
     /// Whether numbers become strings and strings numbers in the places where Apple was observed to swap them.
@@ -13,6 +12,7 @@ struct JSONWriter {
         self.needsComma = needsComma
     }
 
+    /// Returns the bytes of one object.
     static func object(reserving count: Int = 1024, _ body: (inout JSONWriter) throws -> Void) rethrows -> [UInt8] {
         var json = JSONWriter(reserving: count)
         try json.object(body)
@@ -60,20 +60,20 @@ struct JSONWriter {
         put("null")
     }
 
-    /// Writes a number of the receipt, which Apple writes as a number.
+    /// Writes a number of the `receipt` of an answer, which Apple writes as a number.
     mutating func plainNumber(_ key: StaticString, _ value: Int64) {
         guard swapsTypes else { return number(key, value) }
         text(key, String(value))
     }
 
-    /// Writes a number of a row, which Apple writes as a string.
+    /// Writes a number of an answer's row, which Apple writes as a string.
     mutating func rowNumber(_ key: StaticString, _ value: String) {
         guard swapsTypes else { return text(key, value) }
         name(key)
         bytes.append(contentsOf: value.utf8)
     }
 
-    /// Writes a boolean of a row, which Apple writes as a string.
+    /// Writes a boolean of an answer's row, which Apple writes as a string.
     mutating func rowBoolean(_ key: StaticString, _ value: Bool) {
         guard swapsTypes else { return text(key, value ? "true" : "false") }
         boolean(key, value)
@@ -147,7 +147,7 @@ struct JSONWriter {
     }
 }
 
-/// A reader for the JSON that nearly every client sends: one object of plain strings and booleans. A full parser
+/// A reader for the JSON that nearly every client of verifyReceipt sends: one object of plain strings and booleans. A full parser
 /// handles everything else, so this one reports no errors.
 enum FlatJSON {
     enum Value {
@@ -231,13 +231,5 @@ enum FlatJSON {
         private mutating func skipSpace() {
             while position < bytes.count, Self.isSpace(bytes[position]) { position += 1 }
         }
-    }
-}
-
-extension UUID {
-    /// Returns the UUID of two numbers as text in lower case.
-    static func text(_ high: UInt64, _ low: UInt64) -> String {
-        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
-            .uuidString.lowercased()
     }
 }

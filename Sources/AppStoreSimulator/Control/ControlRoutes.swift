@@ -165,15 +165,6 @@ extension [URLQueryItem] {
     var wantsLines: Bool { contains { $0.name == "format" && $0.value == "ndjson" } }
 }
 
-extension JSONEncoder {
-    /// An encoder that sorts keys, so that equal truths are equal bytes, and does not escape the slashes of Base64.
-    fileprivate static var control: JSONEncoder {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        return encoder
-    }
-}
-
 extension DecodingError {
     /// The reason as Foundation states it, with the name of the field.
     fileprivate var sentence: String {
@@ -184,43 +175,6 @@ extension DecodingError {
             return field.isEmpty ? context.debugDescription : "\(field): \(context.debugDescription)"
         @unknown default: return "\(self)"
         }
-    }
-}
-
-extension SimulatorReply {
-    static func json(_ value: some Encodable, code: Int = 200) throws -> SimulatorReply {
-        SimulatorReply(
-            code: code, headers: [("Content-Type", "application/json")],
-            body: Array(try JSONEncoder.control.encode(value)))
-    }
-
-    /// Returns what was found about a customer, or that there is none.
-    static func customer(_ found: (some Encodable)?) throws -> SimulatorReply {
-        try found.map { try json($0) } ?? refused(404, "there is no such customer")
-    }
-
-    /// Returns the lines that `perennial import` reads. Their texts need no escapes.
-    static func lines(
-        _ subject: StaticString, _ lines: [(app: String, customer: String, text: String)]
-    ) -> SimulatorReply {
-        var body: [UInt8] = []
-        for line in lines {
-            body += JSONWriter.object(reserving: line.text.utf8.count + 128) { json in
-                json.text("app", line.app)
-                json.text("customer", line.customer)
-                json.text(subject, line.text)
-            }
-            body.append(UInt8(ascii: "\n"))
-        }
-        return SimulatorReply(headers: [("Content-Type", "application/x-ndjson")], body: body)
-    }
-
-    static func refused(_ code: Int, _ reason: String) -> SimulatorReply {
-        .object(code) { $0.text("error", reason) }
-    }
-
-    static func object(_ code: Int = 200, _ body: (inout JSONWriter) throws -> Void) rethrows -> SimulatorReply {
-        SimulatorReply(code: code, headers: [("Content-Type", "application/json")], body: try JSONWriter.object(body))
     }
 }
 
@@ -254,87 +208,6 @@ struct SecretRequest: Decodable, Sendable {
 
 struct CertificateRequest: Decodable, Sendable {
     let certificate: StoreCertificate
-}
-
-extension CustomerScript: Decodable {
-    enum CodingKeys: String, CodingKey {
-        case product, trial, offer, grace, lifetime, restored, charge, steps, drawn, alongside, quirks, subscribes
-        case plan, seats, assigned
-        case namesPlan = "names_plan"
-        case beginsEmpty = "begins_empty"
-        case seasonEveryMonths = "season_every_months"
-        case buysSeveral = "buys_several"
-        case familyShared = "family_shared"
-        case pastPeriods = "past_periods"
-        case coinsEveryMonths = "coins_every_months"
-        case sendsRenewals = "sends_renewals"
-        case secondCustomerAfterMonths = "second_customer_after_months"
-        case accountToken = "account_token"
-        case legacyReceipts = "legacy_receipts"
-    }
-
-    private static let monthsMax = 1200
-    private static let pastPeriodsMax = 60
-
-    /// Reads a script. Absent fields default to those of a loyal monthly customer.
-    package init(from decoder: any Decoder) throws {
-        self.init()
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product) ?? product
-        let hasTrial = try values.decodeIfPresent(Bool.self, forKey: .trial) ?? false
-        startOffer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer) ?? (hasTrial ? .freeTrial : nil)
-        subscribes = try values.decodeIfPresent(Bool.self, forKey: .subscribes) ?? true
-        coinsEveryMonths = try values.numberIfPresent(.coinsEveryMonths, in: 0...Self.monthsMax)
-        seasonEveryMonths = try values.numberIfPresent(.seasonEveryMonths, in: 0...Self.monthsMax)
-        buysSeveral = try values.decodeIfPresent(Bool.self, forKey: .buysSeveral) ?? false
-        beginsEmpty = try values.decodeIfPresent(Bool.self, forKey: .beginsEmpty) ?? false
-        alongside = try values.decodeIfPresent([CustomerScript].self, forKey: .alongside) ?? []
-        guard alongside.count < AccountIDs.subscriptionsMax else {
-            throw DecodingError.dataCorruptedError(
-                forKey: .alongside, in: values,
-                debugDescription: "an account has at most \(AccountIDs.subscriptionsMax) subscriptions")
-        }
-        sendsRenewals = try values.decodeIfPresent(Bool.self, forKey: .sendsRenewals) ?? false
-        secondCustomerAfterMonths = try values.numberIfPresent(.secondCustomerAfterMonths, in: 0...Self.monthsMax)
-        hasAccountToken = try values.decodeIfPresent(Bool.self, forKey: .accountToken) ?? false
-        sendsLegacyReceipts = try values.decodeIfPresent(Bool.self, forKey: .legacyReceipts) ?? false
-        quirks = try values.decodeIfPresent(Set<ByteQuirk>.self, forKey: .quirks) ?? []
-        hasGrace = try values.decodeIfPresent(Bool.self, forKey: .grace) ?? false
-        isFamilyShared = try values.decodeIfPresent(Bool.self, forKey: .familyShared) ?? false
-        isAssigned = try values.decodeIfPresent(Bool.self, forKey: .assigned) ?? false
-        plan = try values.decodeIfPresent(BillingPlan.self, forKey: .plan) ?? .upfront
-        seats = try values.numberIfPresent(.seats, in: 1...Seats.countMax)
-        namesPlan = try values.decodeIfPresent(Bool.self, forKey: .namesPlan) ?? false
-        ownsLifetime = try values.decodeIfPresent(Bool.self, forKey: .lifetime) ?? false
-        hasRestored = try values.decodeIfPresent(Bool.self, forKey: .restored) ?? false
-        chargeHabit = try values.decodeIfPresent(ChargeHabit.self, forKey: .charge) ?? .onTime
-        pastPeriods = try values.numberIfPresent(.pastPeriods, in: 0...Self.pastPeriodsMax) ?? 0
-        steps = try values.decodeIfPresent([Step].self, forKey: .steps) ?? []
-        isDrawn = try values.decodeIfPresent(Bool.self, forKey: .drawn) ?? false
-    }
-}
-
-extension CustomerScript.Step: Codable {
-    enum CodingKeys: String, CodingKey {
-        case period, at
-    }
-
-    private static let atMax = 1200
-
-    /// Reads `{"period":0,"at":0.5,"action":"refund"}`; the action's own fields stand in the same object.
-    package init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        self.init(
-            period: try values.number(.period, in: 0...Life.periodsMax), at: try values.number(.at, in: 0...Self.atMax),
-            action: try CustomerAction(from: decoder))
-    }
-
-    package func encode(to encoder: any Encoder) throws {
-        var values = encoder.container(keyedBy: CodingKeys.self)
-        try values.encode(period, forKey: .period)
-        try values.encode(at, forKey: .at)
-        try action.encode(to: encoder)
-    }
 }
 
 /// The answer to an action: the truth afterwards, and the transaction that the action made.

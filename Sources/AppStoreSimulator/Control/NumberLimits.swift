@@ -25,22 +25,6 @@ extension [URLQueryItem] {
     }
 }
 
-extension StoreTime {
-    static let rule = "an instant from 1970 to 9999, as milliseconds since 1970 or RFC 3339 text"
-    /// The instants that requests and options may name, in milliseconds since 1970.
-    static let nameable: ClosedRange<Int64> = 0...253_402_300_799_999
-
-    /// Reads milliseconds since 1970, or RFC 3339 text, whose year has four digits.
-    init?(named text: String) {
-        let read: Int64? =
-            Int64(text)
-            ?? (text.utf8.dropFirst(4).first == UInt8(ascii: "-")
-                ? (try? Date(text, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1000) } : nil)
-        guard let read, Self.nameable.contains(read) else { return nil }
-        milliseconds = read
-    }
-}
-
 extension KeyedDecodingContainer {
     /// Reads a number, if there is one; throws for one beyond the range.
     func numberIfPresent<Value: Decodable & Comparable & Numeric>(
@@ -87,35 +71,5 @@ extension Simulator {
             throw OutOfRange(description: "at is at most \(Self.monthsAheadMax) months ahead")
         }
         return wanted
-    }
-}
-
-/// Each number has a limit, so that no sum with it overflows.
-extension CustomerAction {
-    private static let secondsMax = 90 * 86_400
-
-    /// Reads the body of the control call, or the action of a step.
-    package init(from decoder: any Decoder) throws {
-        let values = try decoder.container(keyedBy: CodingKeys.self)
-        self.init(try values.decode(Kind.self, forKey: .kind))
-        keepsRenewal = try values.decodeIfPresent(Bool.self, forKey: .keepsRenewal)
-        periodsAgo = try values.numberIfPresent(.periodsAgo, in: 0...Life.periodsMax)
-        reason = try values.numberIfPresent(.reason, in: 0...1)
-        product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product)
-        offer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer)
-        plan = try values.decodeIfPresent(BillingPlan.self, forKey: .plan)
-        seats = try values.numberIfPresent(.seats, in: 1...Seats.countMax)
-        item = try values.decodeIfPresent(OneTimeProduct.self, forKey: .item)
-        subscription = try values.numberIfPresent(.subscription, in: 0...AccountIDs.subscriptionsMax - 1)
-        seconds = try values.numberIfPresent(.seconds, in: 0...Self.secondsMax)
-        quantity = try values.decodeIfPresent(PurchaseQuantity.self, forKey: .quantity)
-        accountToken = try values.decodeIfPresent(AccountToken.self, forKey: .accountToken)
-        isDeferred = try values.decodeIfPresent(Bool.self, forKey: .isDeferred)
-        pendingID = try values.decodeIfPresent(String.self, forKey: .pendingID)
-        requestReason = try values.decodeIfPresent(RefundRequest.Reason.self, forKey: .requestReason)
-        transactionID = try values.decodeIfPresent(String.self, forKey: .transactionID)
-        offerID = try values.decodeIfPresent(String.self, forKey: .offerID)
-        signature = try values.decodeIfPresent(HandedSignature.self, forKey: .signature)
-        jws = try values.decodeIfPresent(String.self, forKey: .jws)
     }
 }

@@ -90,42 +90,6 @@ struct Seats: Sendable {
     var isOneOfSeveral: Bool { isAddition || joinedAt != nil }
 }
 
-/// The prices of some seats: the first ones cost most.
-struct SeatTiers: Sendable {
-    let tiers: [(price: Int64, quantity: Int)]
-
-    /// Prices some seats. The first five cost the price itself.
-    init(_ seats: Int, price: Int64) {
-        let bounds = [(5, price), (20, price * 9 / 10), (Seats.countMax, price * 8 / 10)]
-        var (rest, before) = (max(0, seats), 0)
-        var found: [(price: Int64, quantity: Int)] = []
-        for (bound, price) in bounds where rest > 0 {
-            let quantity = min(rest, bound - before)
-            found.append((price, quantity))
-            (rest, before) = (rest - quantity, bound)
-        }
-        // Apple does not promise an order.
-        tiers = seats % 2 == 0 ? found.reversed() : found
-    }
-
-    var quantity: Int { tiers.reduce(0) { $0 + $1.quantity } }
-    /// What all of them cost.
-    var total: Int64 { tiers.reduce(0) { $0 + $1.price * Int64($1.quantity) } }
-    /// The average of a seat, rounded down: times the quantity it is not the total.
-    var average: Int64 { total / Int64(max(1, quantity)) }
-
-    func write(_ key: StaticString, to json: inout JSONWriter) {
-        json.array(key) { json in
-            for tier in tiers {
-                json.object { json in
-                    json.number("price", tier.price)
-                    json.number("quantity", Int64(tier.quantity))
-                }
-            }
-        }
-    }
-}
-
 /// A group: its purchaser pays for the seats of its members.
 extension Life {
     /// The transactions of the running period that were not refunded, all of one end.

@@ -130,6 +130,36 @@ package struct CustomerAction: Codable, Sendable {
     }
 }
 
+/// Each number has a limit, so that no sum with it overflows.
+extension CustomerAction {
+    private static let secondsMax = 90 * 86_400
+
+    /// Reads the body of the control call, or the action of a step.
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(try values.decode(Kind.self, forKey: .kind))
+        keepsRenewal = try values.decodeIfPresent(Bool.self, forKey: .keepsRenewal)
+        periodsAgo = try values.numberIfPresent(.periodsAgo, in: 0...Life.periodsMax)
+        reason = try values.numberIfPresent(.reason, in: 0...1)
+        product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product)
+        offer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer)
+        plan = try values.decodeIfPresent(BillingPlan.self, forKey: .plan)
+        seats = try values.numberIfPresent(.seats, in: 1...Seats.countMax)
+        item = try values.decodeIfPresent(OneTimeProduct.self, forKey: .item)
+        subscription = try values.numberIfPresent(.subscription, in: 0...AccountIDs.subscriptionsMax - 1)
+        seconds = try values.numberIfPresent(.seconds, in: 0...Self.secondsMax)
+        quantity = try values.decodeIfPresent(PurchaseQuantity.self, forKey: .quantity)
+        accountToken = try values.decodeIfPresent(AccountToken.self, forKey: .accountToken)
+        isDeferred = try values.decodeIfPresent(Bool.self, forKey: .isDeferred)
+        pendingID = try values.decodeIfPresent(String.self, forKey: .pendingID)
+        requestReason = try values.decodeIfPresent(RefundRequest.Reason.self, forKey: .requestReason)
+        transactionID = try values.decodeIfPresent(String.self, forKey: .transactionID)
+        offerID = try values.decodeIfPresent(String.self, forKey: .offerID)
+        signature = try values.decodeIfPresent(HandedSignature.self, forKey: .signature)
+        jws = try values.decodeIfPresent(String.self, forKey: .jws)
+    }
+}
+
 extension CustomerAction {
     var buyer: Buyer { Buyer(seat: seat, token: accountToken) }
 }

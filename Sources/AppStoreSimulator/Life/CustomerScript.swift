@@ -1,14 +1,3 @@
-/// The two stores that Apple runs. Their ids and receipts never mix.
-package enum StoreEnvironment: String, CaseIterable, Codable, Sendable {
-    /// The real store.
-    case production = "Production"
-    /// The testers' store.
-    case sandbox = "Sandbox"
-
-    /// Apple's `receipt_type`.
-    var receiptType: String { self == .production ? "Production" : "ProductionSandbox" }
-}
-
 /// A customer's planned life: the purchases, and the actions in each period.
 package struct CustomerScript: Sendable {
     /// When the store charges a renewal.
@@ -97,6 +86,89 @@ extension CustomerScript.Step {
     /// Creates a step with an action that has its defaults.
     init(period: Int, at: Double, _ kind: CustomerAction.Kind) {
         self.init(period: period, at: at, action: CustomerAction(kind))
+    }
+}
+
+/// The form of a script in control calls. Each number has a limit, so that no sum with it overflows.
+extension CustomerScript: Decodable {
+    enum CodingKeys: String, CodingKey {
+        case product, trial, offer, grace, lifetime, restored, charge, steps, drawn, alongside, quirks, subscribes
+        case plan, seats, assigned
+        case namesPlan = "names_plan"
+        case beginsEmpty = "begins_empty"
+        case seasonEveryMonths = "season_every_months"
+        case buysSeveral = "buys_several"
+        case familyShared = "family_shared"
+        case pastPeriods = "past_periods"
+        case coinsEveryMonths = "coins_every_months"
+        case sendsRenewals = "sends_renewals"
+        case secondCustomerAfterMonths = "second_customer_after_months"
+        case accountToken = "account_token"
+        case legacyReceipts = "legacy_receipts"
+    }
+
+    private static let monthsMax = 1200
+    private static let pastPeriodsMax = 60
+
+    /// Reads a script. Absent fields default to those of a loyal monthly customer.
+    package init(from decoder: any Decoder) throws {
+        self.init()
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        product = try values.decodeIfPresent(SubscriptionProduct.self, forKey: .product) ?? product
+        let hasTrial = try values.decodeIfPresent(Bool.self, forKey: .trial) ?? false
+        startOffer = try values.decodeIfPresent(PeriodOffer.self, forKey: .offer) ?? (hasTrial ? .freeTrial : nil)
+        subscribes = try values.decodeIfPresent(Bool.self, forKey: .subscribes) ?? true
+        coinsEveryMonths = try values.numberIfPresent(.coinsEveryMonths, in: 0...Self.monthsMax)
+        seasonEveryMonths = try values.numberIfPresent(.seasonEveryMonths, in: 0...Self.monthsMax)
+        buysSeveral = try values.decodeIfPresent(Bool.self, forKey: .buysSeveral) ?? false
+        beginsEmpty = try values.decodeIfPresent(Bool.self, forKey: .beginsEmpty) ?? false
+        alongside = try values.decodeIfPresent([CustomerScript].self, forKey: .alongside) ?? []
+        guard alongside.count < AccountIDs.subscriptionsMax else {
+            throw DecodingError.dataCorruptedError(
+                forKey: .alongside, in: values,
+                debugDescription: "an account has at most \(AccountIDs.subscriptionsMax) subscriptions")
+        }
+        sendsRenewals = try values.decodeIfPresent(Bool.self, forKey: .sendsRenewals) ?? false
+        secondCustomerAfterMonths = try values.numberIfPresent(.secondCustomerAfterMonths, in: 0...Self.monthsMax)
+        hasAccountToken = try values.decodeIfPresent(Bool.self, forKey: .accountToken) ?? false
+        sendsLegacyReceipts = try values.decodeIfPresent(Bool.self, forKey: .legacyReceipts) ?? false
+        quirks = try values.decodeIfPresent(Set<ByteQuirk>.self, forKey: .quirks) ?? []
+        hasGrace = try values.decodeIfPresent(Bool.self, forKey: .grace) ?? false
+        isFamilyShared = try values.decodeIfPresent(Bool.self, forKey: .familyShared) ?? false
+        isAssigned = try values.decodeIfPresent(Bool.self, forKey: .assigned) ?? false
+        plan = try values.decodeIfPresent(BillingPlan.self, forKey: .plan) ?? .upfront
+        seats = try values.numberIfPresent(.seats, in: 1...Seats.countMax)
+        namesPlan = try values.decodeIfPresent(Bool.self, forKey: .namesPlan) ?? false
+        ownsLifetime = try values.decodeIfPresent(Bool.self, forKey: .lifetime) ?? false
+        hasRestored = try values.decodeIfPresent(Bool.self, forKey: .restored) ?? false
+        chargeHabit = try values.decodeIfPresent(ChargeHabit.self, forKey: .charge) ?? .onTime
+        pastPeriods = try values.numberIfPresent(.pastPeriods, in: 0...Self.pastPeriodsMax) ?? 0
+        steps = try values.decodeIfPresent([Step].self, forKey: .steps) ?? []
+        isDrawn = try values.decodeIfPresent(Bool.self, forKey: .drawn) ?? false
+    }
+}
+
+extension CustomerScript.Step: Codable {
+    enum CodingKeys: String, CodingKey {
+        case period, at
+    }
+
+    private static let atMax = 1200
+
+    /// Reads `{"period":0,"at":0.5,"action":"refund"}`; the action's own fields stand in the same object.
+    package init(from decoder: any Decoder) throws {
+        let values = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            period: try values.number(.period, in: 0...Life.periodsMax), at: try values.number(.at, in: 0...Self.atMax),
+            action: try CustomerAction(from: decoder))
+    }
+
+    /// Writes the step in the form in which it is read.
+    package func encode(to encoder: any Encoder) throws {
+        var values = encoder.container(keyedBy: CodingKeys.self)
+        try values.encode(period, forKey: .period)
+        try values.encode(at, forKey: .at)
+        try action.encode(to: encoder)
     }
 }
 

@@ -235,7 +235,7 @@ extension Data {
     }
 }
 
-/// The public keys with which the store checks signatures of the app's servers, by key id.
+/// The public keys with which the store checks signatures of the app's servers, of offers and of tokens, by key id.
 final class RegisteredKeys: Sendable {
     struct Key: Sendable {
         let issuerID: String
@@ -261,36 +261,6 @@ final class RegisteredKeys: Sendable {
     }
 }
 
-/// A key with which servers ask the pretend Server API, beside those that are registered.
-package struct PretendServerKey: Sendable {
-    /// Its id, and that of its issuer.
-    package static let (id, issuerID) = ("PRETENDKEY", "57246542-96fe-1a63-e053-0824d011072a")
-
-    private let key: P256.Signing.PrivateKey
-
-    /// Creates a new key.
-    package init() { key = P256.Signing.PrivateKey() }
-
-    /// Restores a key from its PEM form; throws where the text is none.
-    package init(pem: String) throws { key = try P256.Signing.PrivateKey(pemRepresentation: pem) }
-
-    /// The private key in PEM form, as App Store Connect hands it out.
-    package var pem: String { key.pemRepresentation + "\n" }
-
-    fileprivate var registered: RegisteredKeys.Key {
-        RegisteredKeys.Key(issuerID: Self.issuerID, publicKey: key.publicKey)
-    }
-}
-
-extension Simulator {
-    /// Accepts a key for calls of the Server API about each app that is sold here.
-    package func accept(_ key: PretendServerKey) {
-        for store in [self, neighbour].compactMap(\.self) {
-            store.serverKeys.register(key.registered, id: PretendServerKey.id)
-        }
-    }
-}
-
 /// The body of `POST /simulator/offer-keys` and of `POST /simulator/server-keys`.
 struct KeyRequest: Decodable, Sendable {
     let keyID: String
@@ -313,54 +283,4 @@ private struct JWSRequest: Decodable {
 struct OfferVerdict: Encodable, Sendable {
     let accepted: Bool
     let reason: String?
-}
-
-/// The claims about an offer, in transactions and renewals alike.
-struct OfferClaims: Sendable {
-    let redeemed: OfferBalance
-    let product: SubscriptionProduct
-
-    func write(to json: inout JSONWriter) {
-        let offer = redeemed.offer
-        json.number("offerType", offer.type)
-        switch offer {
-        case .promotional: json.text("offerIdentifier", redeemed.id)
-        case .offerCode: json.text("offerIdentifier", PeriodOffer.offerCodeName)
-        case .freeTrial, .payAsYouGo, .payUpFront: break
-        }
-        json.text("offerDiscountType", offer.discount)
-        json.text("offerPeriod", period)
-    }
-
-    /// The length of the offer's period, as in ISO 8601.
-    private var period: String {
-        switch (redeemed.offer, product.months) {
-        case (.freeTrial, _): "P1W"
-        case (.payUpFront, ..<1): "P2W"
-        case (.payUpFront, 1..<12): "P2M"
-        case (_, ..<1): "P1W"
-        case (_, 1..<12): "P1M"
-        case (_, _): "P1Y"
-        }
-    }
-}
-
-extension PeriodOffer {
-    /// Apple's `offerType`.
-    fileprivate var type: Int64 {
-        switch self {
-        case .freeTrial, .payAsYouGo, .payUpFront: 1
-        case .promotional: 2
-        case .offerCode: 3
-        }
-    }
-
-    /// Apple's `offerDiscountType`.
-    fileprivate var discount: String {
-        switch self {
-        case .freeTrial: "FREE_TRIAL"
-        case .payUpFront: "PAY_UP_FRONT"
-        case .payAsYouGo, .promotional, .offerCode: "PAY_AS_YOU_GO"
-        }
-    }
 }

@@ -239,3 +239,11 @@ struct SeededGenerator: RandomNumberGenerator, Sendable {
         return mixed ^ (mixed >> 31)
     }
 }
+
+extension UUID {
+    /// Returns the UUID of two numbers as text in lower case.
+    static func text(_ high: UInt64, _ low: UInt64) -> String {
+        withUnsafeBytes(of: (high.bigEndian, low.bigEndian)) { UUID(uuid: $0.loadUnaligned(as: uuid_t.self)) }
+            .uuidString.lowercased()
+    }
+}

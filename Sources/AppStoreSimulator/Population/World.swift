@@ -1,4 +1,3 @@
-import Foundation
 import Synchronization
 
 /// The mutable state of the running store: the customers read so far, those created manually, and the secret.
@@ -141,4 +140,15 @@ extension World {
         if let token = buyer.token { return token.text }
         return buyer.seat == .first ? accountToken(of: account) : nil
     }
+}
+
+/// The two stores that Apple runs. Their ids and receipts never mix.
+package enum StoreEnvironment: String, CaseIterable, Codable, Sendable {
+    /// The real store.
+    case production = "Production"
+    /// The testers' store.
+    case sandbox = "Sandbox"
+
+    /// Apple's `receipt_type`.
+    var receiptType: String { self == .production ? "Production" : "ProductionSandbox" }
 }

@@ -1,3 +1,4 @@
+import Foundation
 import NIOCore
 
 /// One HTTP request, with the parts the store uses.
@@ -33,8 +34,60 @@ package struct SimulatorReply: Sendable {
     package var delivery = Delivery.whole
 }
 
+/// The forms of responses that are not Apple's verifyReceipt: JSON, lines, refusals.
+extension SimulatorReply {
+    /// Returns a value as JSON.
+    static func json(_ value: some Encodable, code: Int = 200) throws -> SimulatorReply {
+        SimulatorReply(
+            code: code, headers: [("Content-Type", "application/json")],
+            body: Array(try JSONEncoder.control.encode(value)))
+    }
+
+    /// Returns what was found about a customer, or that there is none.
+    static func customer(_ found: (some Encodable)?) throws -> SimulatorReply {
+        try found.map { try json($0) } ?? refused(404, "there is no such customer")
+    }
+
+    /// Returns the lines that `perennial import` reads. Their texts need no escapes.
+    static func lines(
+        _ subject: StaticString, _ lines: [(app: String, customer: String, text: String)]
+    ) -> SimulatorReply {
+        var body: [UInt8] = []
+        for line in lines {
+            body += JSONWriter.object(reserving: line.text.utf8.count + 128) { json in
+                json.text("app", line.app)
+                json.text("customer", line.customer)
+                json.text(subject, line.text)
+            }
+            body.append(UInt8(ascii: "\n"))
+        }
+        return SimulatorReply(headers: [("Content-Type", "application/x-ndjson")], body: body)
+    }
+
+    /// Returns the refusal of a control call, with its reason.
+    static func refused(_ code: Int, _ reason: String) -> SimulatorReply {
+        .object(code) { $0.text("error", reason) }
+    }
+
+    /// Returns the JSON object that `body` writes.
+    static func object(_ code: Int = 200, _ body: (inout JSONWriter) throws -> Void) rethrows -> SimulatorReply {
+        SimulatorReply(
+            code: code, headers: [("Content-Type", "application/json")], body: try JSONWriter.object(body))
+    }
+}
+
+extension JSONEncoder {
+    /// An encoder for control calls that sorts keys, so that equal truths are equal bytes, and does not escape the slashes of Base64.
+    fileprivate static var control: JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }
+}
+
 /// HTTP/1.1 responses as bytes.
 extension ByteBuffer {
+    /// Writes the status line and the headers of a response.
     mutating func writeHead(of reply: SimulatorReply, keepsAlive: Bool) {
         writeString("HTTP/1.1 \(reply.code) \(reply.reason)\r\n")
         for header in reply.headers { writeString("\(header.name): \(header.value)\r\n") }

@@ -1,3 +1,4 @@
+import Crypto
 import Foundation
 import Synchronization
 
@@ -122,6 +123,36 @@ extension Simulator {
         let seconds = Double(callClock.now.milliseconds) / 1000
         return claims.iss == key.issuerID && claims.bid == options.bundleID && claims.aud == "appstoreconnect-v1"
             && claims.iat <= seconds && claims.exp > seconds && claims.exp - claims.iat <= Self.tokenSecondsMax
+    }
+}
+
+/// A key with which servers sign their calls of the pretend Server API, beside those that are registered.
+package struct PretendServerKey: Sendable {
+    /// Its id, and that of its issuer.
+    package static let (id, issuerID) = ("PRETENDKEY", "57246542-96fe-1a63-e053-0824d011072a")
+
+    private let key: P256.Signing.PrivateKey
+
+    /// Creates a new key.
+    package init() { key = P256.Signing.PrivateKey() }
+
+    /// Restores a key from its PEM form; throws where the text is none.
+    package init(pem: String) throws { key = try P256.Signing.PrivateKey(pemRepresentation: pem) }
+
+    /// The private key in PEM form, as App Store Connect hands it out.
+    package var pem: String { key.pemRepresentation + "\n" }
+
+    fileprivate var registered: RegisteredKeys.Key {
+        RegisteredKeys.Key(issuerID: Self.issuerID, publicKey: key.publicKey)
+    }
+}
+
+extension Simulator {
+    /// Accepts a key for calls of the Server API about each app that is sold here.
+    package func accept(_ key: PretendServerKey) {
+        for store in [self, neighbour].compactMap(\.self) {
+            store.serverKeys.register(key.registered, id: PretendServerKey.id)
+        }
     }
 }
 

@@ -321,3 +321,91 @@ extension Life {
         return start
     }
 }
+
+/// The claims about an offer, in signed transactions and signed renewals alike.
+struct OfferClaims: Sendable {
+    let redeemed: OfferBalance
+    let product: SubscriptionProduct
+
+    /// Writes the claims as Apple signs them.
+    func write(to json: inout JSONWriter) {
+        let offer = redeemed.offer
+        json.number("offerType", offer.type)
+        switch offer {
+        case .promotional: json.text("offerIdentifier", redeemed.id)
+        case .offerCode: json.text("offerIdentifier", PeriodOffer.offerCodeName)
+        case .freeTrial, .payAsYouGo, .payUpFront: break
+        }
+        json.text("offerDiscountType", offer.discount)
+        json.text("offerPeriod", period)
+    }
+
+    /// The length of the offer's period, as in ISO 8601.
+    private var period: String {
+        switch (redeemed.offer, product.months) {
+        case (.freeTrial, _): "P1W"
+        case (.payUpFront, ..<1): "P2W"
+        case (.payUpFront, 1..<12): "P2M"
+        case (_, ..<1): "P1W"
+        case (_, 1..<12): "P1M"
+        case (_, _): "P1Y"
+        }
+    }
+}
+
+extension PeriodOffer {
+    /// Apple's `offerType`.
+    fileprivate var type: Int64 {
+        switch self {
+        case .freeTrial, .payAsYouGo, .payUpFront: 1
+        case .promotional: 2
+        case .offerCode: 3
+        }
+    }
+
+    /// Apple's `offerDiscountType`.
+    fileprivate var discount: String {
+        switch self {
+        case .freeTrial: "FREE_TRIAL"
+        case .payUpFront: "PAY_UP_FRONT"
+        case .payAsYouGo, .promotional, .offerCode: "PAY_AS_YOU_GO"
+        }
+    }
+}
+
+/// The prices of some seats in signed transactions and signed renewals: the first ones cost most.
+struct SeatTiers: Sendable {
+    let tiers: [(price: Int64, quantity: Int)]
+
+    /// Prices some seats. The first five cost the price itself.
+    init(_ seats: Int, price: Int64) {
+        let bounds = [(5, price), (20, price * 9 / 10), (Seats.countMax, price * 8 / 10)]
+        var (rest, before) = (max(0, seats), 0)
+        var found: [(price: Int64, quantity: Int)] = []
+        for (bound, price) in bounds where rest > 0 {
+            let quantity = min(rest, bound - before)
+            found.append((price, quantity))
+            (rest, before) = (rest - quantity, bound)
+        }
+        // Apple does not promise an order.
+        tiers = seats % 2 == 0 ? found.reversed() : found
+    }
+
+    var quantity: Int { tiers.reduce(0) { $0 + $1.quantity } }
+    /// What all of them cost.
+    var total: Int64 { tiers.reduce(0) { $0 + $1.price * Int64($1.quantity) } }
+    /// The average of a seat, rounded down: times the quantity it is not the total.
+    var average: Int64 { total / Int64(max(1, quantity)) }
+
+    /// Writes the tiers under a claim of this name.
+    func write(_ key: StaticString, to json: inout JSONWriter) {
+        json.array(key) { json in
+            for tier in tiers {
+                json.object { json in
+                    json.number("price", tier.price)
+                    json.number("quantity", Int64(tier.quantity))
+                }
+            }
+        }
+    }
+}

@@ -127,7 +127,8 @@ package struct ServerCertificate: Sendable {
 }
 
 extension Certificate {
-    /// Issues a certificate for a key, valid for these days from an instant.
+    /// Issues a certificate of the pretend authorities, of TLS and of signed texts, for a key, valid for these days from
+    /// an instant.
     init(
         _ subject: String, for key: P256.Signing.PublicKey,
         issuedBy issuer: (name: String, key: P256.Signing.PrivateKey), days: ClosedRange<Double>, from moment: Date,
@@ -143,7 +144,7 @@ extension Certificate {
 
 extension Date {
     /// Returns the date this many days later, to the second, the precision of a certificate.
-    func days(_ count: Double) -> Date {
+    fileprivate func days(_ count: Double) -> Date {
         Date(timeIntervalSince1970: (timeIntervalSince1970 + count * 86_400).rounded())
     }
 }

@@ -21,6 +21,24 @@ struct StoreTime: Hashable, Comparable, Sendable {
     }
 }
 
+/// The instants that callers name in control calls and options.
+extension StoreTime {
+    /// What such a text has to be, for refusals.
+    static let rule = "an instant from 1970 to 9999, as milliseconds since 1970 or RFC 3339 text"
+    /// The instants that requests and options may name, in milliseconds since 1970.
+    static let nameable: ClosedRange<Int64> = 0...253_402_300_799_999
+
+    /// Reads milliseconds since 1970, or RFC 3339 text, whose year has four digits.
+    init?(named text: String) {
+        let read: Int64? =
+            Int64(text)
+            ?? (text.utf8.dropFirst(4).first == UInt8(ascii: "-")
+                ? (try? Date(text, strategy: .iso8601)).map { Int64($0.timeIntervalSince1970 * 1000) } : nil)
+        guard let read, Self.nameable.contains(read) else { return nil }
+        milliseconds = read
+    }
+}
+
 /// The simulator's source of time. Tests pass a clock that they control.
 package struct SimulatorClock: Sendable {
     /// Returns the present instant in milliseconds since 1970.
