@@ -119,6 +119,7 @@ package final class Database: Sendable {
     }
 }
 
+/// How many callers wait, and how many connections are open.
 package struct DatabaseLoad: Sendable, Hashable {
     /// The number of reads waiting to be sent.
     package var waitingReads = 0

@@ -10,7 +10,7 @@ package struct SubscriptionLedger: Sendable {
     let openedSecrets = OpenedSecrets()
     let acceptedSecrets = AcceptedSecrets()
     let knownChains = KnownChains()
-    let askedOrders = RequestGroups<AskedOrder, PlacedOrder?>(requestsMax: 100, groupsMax: 2, waitingMax: 1_000)
+    let askedOrders = WriteGroups<AskedOrder, PlacedOrder?>(requestsMax: 100, groupsMax: 2, waitingMax: 1_000)
     /// The divisor of all delays with an accelerated App Store; 1 in production. The apps read here carry it along.
     package internal(set) var speedup: Int
     /// How long after a notification its check comes, in seconds.

@@ -2,7 +2,7 @@ import Postgres
 import Synchronization
 import Testing
 
-@Suite("Requests that arrive together run as groups, and fail alone") struct RequestGroupTests {
+@Suite("Requests that arrive together run as groups, and fail alone") struct WriteGroupTests {
     /// Work that doubles numbers and notes its groups. It fails for a group with a negative number.
     private final class Doubling: Sendable {
         private struct Negative: Error {}
@@ -26,7 +26,7 @@ import Testing
     }
 
     private func answers(
-        to numbers: [Int], from groups: RequestGroups<Int, Int>, by work: Doubling
+        to numbers: [Int], from groups: WriteGroups<Int, Int>, by work: Doubling
     ) async -> [Int: Int] {
         await withTaskGroup(of: (Int, Int?).self) { tasks in
             for number in numbers {
@@ -38,7 +38,7 @@ import Testing
 
     @Test("Each gets its own answer, and many share a group of bounded size")
     func shared() async {
-        let (groups, work) = (RequestGroups<Int, Int>(requestsMax: 10, groupsMax: 2, waitingMax: 100), Doubling())
+        let (groups, work) = (WriteGroups<Int, Int>(requestsMax: 10, groupsMax: 2, waitingMax: 100), Doubling())
         let answers = await answers(to: Array(0..<100), from: groups, by: work)
         #expect(answers == Dictionary(uniqueKeysWithValues: (0..<100).map { ($0, 2 * $0) }))
         #expect(work.groups.count < 50 && work.groups.allSatisfy { (1...10).contains($0.count) })
@@ -47,7 +47,7 @@ import Testing
 
     @Test("A request that fails takes no other with it")
     func failing() async {
-        let (groups, work) = (RequestGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100), Doubling())
+        let (groups, work) = (WriteGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100), Doubling())
         let answers = await answers(to: Array(-2..<40), from: groups, by: work)
         #expect(answers == Dictionary(uniqueKeysWithValues: (0..<40).map { ($0, 2 * $0) }))
         #expect(work.groups.contains([-1]) && work.groups.contains([-2]))
@@ -59,7 +59,7 @@ import Testing
             print($0)
         }
         await database.close()
-        let groups = RequestGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100)
+        let groups = WriteGroups<Int, Int>(requestsMax: 50, groupsMax: 1, waitingMax: 100)
         let tried = Noted<[Int]>([])
         let failures = await withTaskGroup(of: DatabaseError?.self) { tasks in
             for number in 0..<40 {
@@ -82,7 +82,7 @@ import Testing
 
     @Test("A full queue refuses")
     func full() async {
-        let groups = RequestGroups<Int, Int>(requestsMax: 1, groupsMax: 1, waitingMax: 3)
+        let groups = WriteGroups<Int, Int>(requestsMax: 1, groupsMax: 1, waitingMax: 3)
         let isOpen = Noted(false)
         let (answered, refused) = await withTaskGroup(of: Bool.self) { tasks in
             for number in 0..<20 {

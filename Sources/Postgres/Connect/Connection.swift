@@ -49,6 +49,7 @@ final class Connection: @unchecked Sendable {
         Self.waitForSocket(of: pointer, events, until: limit)
     }
 
+    /// Polls the socket, also of a connection that is still being opened.
     private static func waitForSocket(of pointer: OpaquePointer, _ events: Int32, until limit: Moment?) -> Bool {
         var polled = pollfd(fd: PQsocket(pointer), events: Int16(events), revents: 0)
         while true {
@@ -103,6 +104,7 @@ extension Connection {
         return connection
     }
 
+    /// Opens a connection by libpq's asynchronous start, with a limit for the whole.
     private static func open(
         _ keywords: [(name: String, value: String)], until end: Moment, _ limit: Duration, _ source: String
     ) throws(DatabaseError) -> OpaquePointer {
@@ -125,12 +127,14 @@ extension Connection {
         }
     }
 
+    /// Frees a connection that could not be opened, and returns libpq's reason.
     private static func failed(_ pointer: OpaquePointer, _ source: String) -> DatabaseError {
         let reason = oneLine(String(cString: PQerrorMessage(pointer)))
         PQfinish(pointer)
         return .cannotConnect(reason, by: source)
     }
 
+    /// Begins to open a connection; nil without memory for it.
     private static func start(_ keywords: [(name: String, value: String)]) -> OpaquePointer? {
         let names = keywords.map { strdup($0.name) } + [nil]
         let values = keywords.map { strdup($0.value) } + [nil]
@@ -162,7 +166,7 @@ extension Connection {
     }
 }
 
-/// The statements that one connection has prepared. The name on the server carries a number: a statement that is
+/// The statements that one connection has prepared, for transactions and for pipelined reads alike. The name on the server carries a number: a statement that is
 /// prepared again (its plan is stale, or its parameters have other types) cannot reuse its name.
 struct PreparedStatements {
     private struct Prepared {
@@ -199,16 +203,19 @@ struct PreparedStatements {
     mutating func forgetAll() { byName = [:] }
 }
 
-/// Sending preparations, prepared statements and whole ones; false when libpq refuses, for the reason in `complaint`.
+/// How a connection sends preparations, prepared statements and whole ones, for transactions and for pipelined reads
+/// alike. Nothing waits here: the results are read later. False when libpq refuses, for the reason in `complaint`.
 extension Connection {
     /// The protocol counts parameters in 16 bits.
     static let parametersMax = 65_535
 
+    /// Sends the text of a statement, which the server prepares under a name for as long as the session lasts.
     func sendPreparation(_ serverName: String, _ statement: Statement, _ parameters: [Parameter]) -> Bool {
         let types = parameters.map(\.type)
         return PQsendPrepare(pointer, serverName, statement.sql, Int32(types.count), types) == 1
     }
 
+    /// Sends the name of a prepared statement with the parameters of one run.
     func sendRun(_ serverName: String, _ parameters: [Parameter]) -> Bool {
         withValues(of: parameters) { values, lengths, formats in
             PQsendQueryPrepared(pointer, serverName, Int32(parameters.count), values, lengths, formats, 1) == 1
@@ -224,6 +231,7 @@ extension Connection {
         }
     }
 
+    /// Lends the parameters to a send in the form that libpq wants: pointers, lengths, and binary as the format of each.
     private func withValues(
         of parameters: [Parameter], _ send: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Bool
     ) -> Bool {

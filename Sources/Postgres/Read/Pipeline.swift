@@ -11,6 +11,7 @@ struct ReadCall: Sendable {
     let limit: (wait: Duration, end: Moment)?
     let caller = PendingCall<[Row], DatabaseError>()
 
+    /// Fails the caller.
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
 
     /// Returns whether the caller waits no longer.
@@ -24,7 +25,7 @@ struct ReadCall: Sendable {
 }
 
 /// A read in flight. After the first failure of each kind it is sent again; after a second one of that kind it fails.
-struct Attempt {
+struct ReadAttempt {
     let call: ReadCall
     /// The start of the caller's wait; after a lost connection, the moment of the loss.
     var waitStart: Moment
@@ -49,7 +50,7 @@ struct Pipeline {
     private enum Entry {
         case settings
         case preparation(Statement, serverName: String)
-        case run([Attempt], serverName: String)
+        case run([ReadAttempt], serverName: String)
         case sync
     }
 
@@ -85,7 +86,7 @@ struct Pipeline {
     }
 
     /// Sends a batch and one Sync. Reads that cannot be sent count as in flight all the same; `lose` returns them.
-    mutating func send(_ attempts: [Attempt], at now: Moment) {
+    mutating func send(_ attempts: [ReadAttempt], at now: Moment) {
         if entries.isEmpty { begin(at: now) }
         switch connection.session {
         case .own: sendNamed(attempts)
@@ -96,25 +97,27 @@ struct Pipeline {
         flush()
     }
 
-    private mutating func sendNamed(_ attempts: [Attempt]) {
-        let named = Run.all(of: attempts).map { ($0, serverName(of: $0)) }
+    /// Sends a batch to our own session, whose statements are prepared.
+    private mutating func sendNamed(_ attempts: [ReadAttempt]) {
+        let named = SharedRun.all(of: attempts).map { ($0, serverName(of: $0)) }
         for (run, serverName) in named {
             if !connection.sendRun(serverName, run.parameters) { connection.isBroken = true }
             entries.append(.run(run.attempts, serverName: serverName))
         }
     }
 
-    private mutating func sendWhole(_ attempts: [Attempt]) {
+    /// Sends a batch to a borrowed session, with its settings and whole statements.
+    private mutating func sendWhole(_ attempts: [ReadAttempt]) {
         if !connection.sendWhole(connection.settings.statement, []) { connection.isBroken = true }
         entries.append(.settings)
-        for run in Run.all(of: attempts) {
+        for run in SharedRun.all(of: attempts) {
             if !connection.sendWhole(run.statement, run.parameters) { connection.isBroken = true }
             entries.append(.run(run.attempts, serverName: ""))
         }
     }
 
     /// Returns the server's name of the statement. A preparation has its own Sync, so that no failing read aborts it.
-    private mutating func serverName(of run: Run) -> String {
+    private mutating func serverName(of run: SharedRun) -> String {
         if let known = connection.prepared.serverName(of: run.statement, run.parameters) { return known }
         let serverName = connection.prepared.begin(run.statement, run.parameters)
         if !connection.sendPreparation(serverName, run.statement, run.parameters) { connection.isBroken = true }
@@ -123,6 +126,7 @@ struct Pipeline {
         return serverName
     }
 
+    /// Sends a Sync, the end of a transaction for the server.
     private mutating func sync() {
         if PQpipelineSync(connection.pointer) != 1 { connection.isBroken = true }
         entries.append(.sync)
@@ -137,9 +141,9 @@ struct Pipeline {
     }
 
     /// Reads the bytes that have arrived, resumes callers and returns the reads to send again. Sets `isBroken` on loss.
-    mutating func receive(at now: Moment) -> [Attempt] {
+    mutating func receive(at now: Moment) -> [ReadAttempt] {
         if PQconsumeInput(connection.pointer) == 0 { connection.isBroken = true }
-        var again: [Attempt] = []
+        var again: [ReadAttempt] = []
         // PQgetResult blocks for ever when nothing is outstanding, and blocks while PQisBusy.
         while let entry = entries.first, PQisBusy(connection.pointer) == 0 {
             guard let result = PQgetResult(connection.pointer) else {
@@ -155,7 +159,9 @@ struct Pipeline {
         return again
     }
 
-    private mutating func take(_ result: OpaquePointer, for entry: Entry, at now: Moment, _ again: inout [Attempt]) {
+    /// Takes the result of the first entry.
+    private mutating func take(_ result: OpaquePointer, for entry: Entry, at now: Moment, _ again: inout [ReadAttempt])
+    {
         switch entry {
         case .sync:
             guard case .sync = ServerAnswer(result, of: "Sync", over: connection) else {
@@ -181,8 +187,10 @@ struct Pipeline {
         }
     }
 
+    /// Resumes the callers of a run with its answer, or adds their reads to those that are sent again.
     private mutating func settle(
-        _ attempts: [Attempt], _ serverName: String, _ answer: ServerAnswer, at now: Moment, _ again: inout [Attempt]
+        _ attempts: [ReadAttempt], _ serverName: String, _ answer: ServerAnswer, at now: Moment,
+        _ again: inout [ReadAttempt]
     ) {
         switch answer {
         case .rows(let table): finish(attempts, with: table)
@@ -202,7 +210,8 @@ struct Pipeline {
         }
     }
 
-    private func finish(_ attempts: [Attempt], with table: ResultTable) {
+    /// Resumes the callers of a run, each with its own rows.
+    private func finish(_ attempts: [ReadAttempt], with table: ResultTable) {
         guard attempts[0].call.isShared else { return attempts[0].call.caller.finish(.success(table.rows)) }
         do throws(DatabaseError) {
             for (attempt, rows) in zip(attempts, try table.rows(of: attempts.count)) {
@@ -214,7 +223,9 @@ struct Pipeline {
     }
 
     /// Returns a read as it is sent again after a failure of the statement that `count` reads share; nil: it fails.
-    private func repeated(_ attempt: Attempt, of count: Int, after error: DatabaseError, at now: Moment) -> Attempt? {
+    private func repeated(_ attempt: ReadAttempt, of count: Int, after error: DatabaseError, at now: Moment)
+        -> ReadAttempt?
+    {
         var attempt = attempt
         if error.isStalePreparation, !attempt.wasStale {
             attempt.wasStale = true
@@ -235,6 +246,7 @@ struct Pipeline {
         for case .run(let attempts, serverName) in entries { for attempt in attempts { attempt.call.fail(error) } }
     }
 
+    /// Goes on to the next entry, whose time begins now.
     private mutating func next(at now: Moment) {
         switch entries.popFirst() {
         case .run(let attempts, _): inFlight -= attempts.count
@@ -244,6 +256,7 @@ struct Pipeline {
         begin(at: now)
     }
 
+    /// Starts the time of the first entry.
     private mutating func begin(at now: Moment) {
         firstSince = now
         wasCancelled = false
@@ -275,8 +288,8 @@ extension Pipeline {
     }
 
     /// The reads in flight.
-    private var attempts: [Attempt] {
-        entries.flatMap { entry -> [Attempt] in if case .run(let attempts, _) = entry { attempts } else { [] } }
+    private var attempts: [ReadAttempt] {
+        entries.flatMap { entry -> [ReadAttempt] in if case .run(let attempts, _) = entry { attempts } else { [] } }
     }
 
     /// Fails the callers that have waited for `limit`, or for their own; their reads go on and the results are dropped.
@@ -289,8 +302,8 @@ extension Pipeline {
     }
 
     /// Returns the reads in flight when the connection broke; each is sent again once.
-    func lose(at now: Moment) -> [Attempt] {
-        var again: [Attempt] = []
+    func lose(at now: Moment) -> [ReadAttempt] {
+        var again: [ReadAttempt] = []
         for var attempt in attempts where !attempt.call.caller.isFinished {
             if attempt.wasLost {
                 attempt.call.fail(.connectionLost(during: attempt.call.statement.name, connection.complaint))
@@ -305,13 +318,13 @@ extension Pipeline {
 }
 
 /// Reads that one statement answers: a single one, or those that share it.
-private struct Run {
-    let attempts: [Attempt]
+private struct SharedRun {
+    let attempts: [ReadAttempt]
     let statement: Statement
     /// A shared statement takes arrays of text, with an element of each read.
     let parameters: [Parameter]
 
-    private init(_ attempts: [Attempt]) {
+    private init(_ attempts: [ReadAttempt]) {
         let first = attempts[0].call
         self.attempts = attempts
         statement = first.statement
@@ -323,8 +336,8 @@ private struct Run {
     }
 
     /// Puts the reads of a batch together.
-    static func all(of attempts: [Attempt]) -> [Run] {
-        var groups: [[Attempt]] = []
+    static func all(of attempts: [ReadAttempt]) -> [SharedRun] {
+        var groups: [[ReadAttempt]] = []
         var places: [String: Int] = [:]
         for attempt in attempts {
             let name = attempt.call.isShared && !attempt.isAlone ? attempt.call.statement.name : nil
@@ -335,6 +348,6 @@ private struct Run {
                 groups.append([attempt])
             }
         }
-        return groups.map(Run.init)
+        return groups.map(SharedRun.init)
     }
 }

@@ -24,7 +24,7 @@ final class ReadLoop {
     private let tick: (Moment) -> Void
     private var places: [Place]
     private var backoffs: [Backoff]
-    private var again: [Attempt] = []
+    private var again: [ReadAttempt] = []
     private var outage: DatabaseError?
     private var nextLimits: Moment
 
@@ -69,6 +69,7 @@ final class ReadLoop {
             }
     }
 
+    /// Puts the connections that were opened meanwhile into their places.
     private func acceptOpened(at now: Moment) {
         for opened in pool.takeOpened() {
             do throws(DatabaseError) {
@@ -87,6 +88,7 @@ final class ReadLoop {
         }
     }
 
+    /// Has connections opened for the places without one, while reads wait.
     private func openWhereNeeded(at now: Moment) {
         guard !again.isEmpty || pool.waiting.count > 0 else { return }
         for (index, place) in places.enumerated() {
@@ -107,6 +109,7 @@ final class ReadLoop {
         places[index] = .down(until: now + backoffs[index].next())
     }
 
+    /// Fails the callers that waited too long, and cancels reads that run too long.
     private func enforceLimits(at now: Moment) {
         let configuration = pool.configuration
         let limit = isUp ? configuration.waitLimit : pool.connectLimit
@@ -130,6 +133,7 @@ final class ReadLoop {
         }
     }
 
+    /// Puts a pipeline back into its place, or takes it out of use where it broke.
     private func keep(_ pipeline: Pipeline, at index: Int, _ now: Moment) {
         if pipeline.connection.isBroken {
             lose(pipeline, at: index, now)
@@ -138,6 +142,7 @@ final class ReadLoop {
         }
     }
 
+    /// Sends the waiting reads to the connections that can take a batch.
     private func dispatch(at now: Moment) {
         while let (index, batchMin) = nextPlace, pool.waiting.count + again.count >= batchMin {
             let batch = nextBatch(atMost: Self.batchMax)
@@ -148,11 +153,12 @@ final class ReadLoop {
         }
     }
 
-    private func nextBatch(atMost most: Int) -> [Attempt] {
+    /// Returns the next reads to send: those that are sent again come first.
+    private func nextBatch(atMost most: Int) -> [ReadAttempt] {
         var batch = Array(again.prefix(most))
         again.removeFirst(batch.count)
         for waiting in pool.take(atMost: most - batch.count) {
-            batch.append(Attempt(call: waiting.call, waitStart: waiting.waitStart))
+            batch.append(ReadAttempt(call: waiting.call, waitStart: waiting.waitStart))
         }
         return batch.filter { !$0.call.caller.isFinished }
     }
@@ -165,6 +171,7 @@ final class ReadLoop {
         }.min { $0.batchMin < $1.batchMin }
     }
 
+    /// Sleeps in `poll` until a result arrives, a caller joins, or a limit passes; then reads what has arrived.
     private func sleep(from now: Moment) {
         var polled = [pollfd(fd: pool.wakeUp.readEnd, events: Int16(POLLIN), revents: 0)]
         var polledPlaces: [Int] = []
@@ -195,6 +202,7 @@ final class ReadLoop {
         return limit
     }
 
+    /// Reads the results of one connection.
     private func receive(_ index: Int, at now: Moment) {
         guard case .up(var pipeline) = places[index] else { return }
         places[index] = .opening

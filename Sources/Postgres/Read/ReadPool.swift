@@ -43,6 +43,7 @@ final class ReadPool: Sendable {
         return hasStarted
     }
 
+    /// Waits for the rows of a read. A caller that is cancelled gets its error at once.
     nonisolated(nonsending) func query(
         _ statement: Statement, _ parameters: [Parameter], isShared: Bool, within limit: Duration?
     ) async throws(DatabaseError) -> [Row] {
@@ -62,6 +63,7 @@ final class ReadPool: Sendable {
         return try outcome.get()
     }
 
+    /// Puts a call into the queue, and wakes the thread where enough of them wait.
     private func join(_ call: ReadCall) {
         do {
             let (ticket, isEnough) = try memory.withLock { memory throws(DatabaseError) in
@@ -79,6 +81,7 @@ final class ReadPool: Sendable {
         }
     }
 
+    /// Takes a call out of the queue, unless the thread has it.
     private func leave(_ ticket: Int) { _ = memory.withLock { $0.line.leave(ticket) } }
 
     /// Accepts no more reads: waiting callers get `.closed`, reads in flight finish.
@@ -108,8 +111,10 @@ extension ReadPool {
         memory.withLock { $0.isLeaving } ? DatabaseConfiguration.leavingTimeout : configuration.connectTimeout
     }
 
+    /// Takes the next calls for a batch.
     func take(atMost most: Int) -> [WaitQueue<ReadCall>.Waiting] { memory.withLock { $0.line.take(atMost: most) } }
 
+    /// Takes the calls that have waited since an instant or longer.
     func takeWaiting(since moment: Moment) -> [ReadCall] { memory.withLock { $0.line.takeWaiting(since: moment) } }
 
     /// Takes the calls whose callers wait no longer.
@@ -117,6 +122,7 @@ extension ReadPool {
         memory.withLock { $0.line.take { $0.isOverdue(at: now) } }
     }
 
+    /// Takes the connections that were opened since the last time.
     func takeOpened() -> [Opened] {
         memory.withLock { memory in
             defer { memory.opened = [] }
@@ -147,6 +153,7 @@ extension ReadPool {
         }
     }
 
+    /// Hands an opened connection to the thread.
     private func deliver(_ opened: Opened) {
         memory.withLock { $0.opened.append(opened) }
         wakeUp.ring()

@@ -28,6 +28,7 @@ func startThread(_ run: @escaping @Sendable () -> Void) -> Bool {
     return status == 0
 }
 
+/// What a dedicated thread runs, as the system passes it.
 private final class ThreadBody: Sendable {
     private let body: @Sendable () -> Void
 

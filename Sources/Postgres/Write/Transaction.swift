@@ -44,12 +44,14 @@ package final class Transaction {
     /// Ends all use of the transaction, in case the body kept a reference.
     func end() { isOver = true }
 
+    /// Runs a statement within the time limit of the transaction.
     private func run(_ statement: Statement, _ parameters: [Parameter]) throws(DatabaseError) -> ResultTable {
         try noting { () throws(DatabaseError) in
             try connection.run(statement, parameters, within: .milliseconds(statementTimeoutMilliseconds))
         }
     }
 
+    /// Runs commands of a script.
     private func command(_ sql: String) throws(DatabaseError) {
         _ = try noting { () throws(DatabaseError) in
             try connection.rows(of: connection.command(sql, named: "script", within: nil), "script")
@@ -178,6 +180,7 @@ extension Connection {
         return try rows(of: collect(wasSent, statement.name, within: limit), statement.name)
     }
 
+    /// Returns the server's name of a statement, which it prepares first if necessary.
     private func preparedName(
         of statement: Statement, _ parameters: [Parameter], within limit: Duration
     ) throws(DatabaseError) -> String {
@@ -250,11 +253,13 @@ extension Connection {
         _ = startThread { cancellation.send() }
     }
 
+    /// Gives the connection up, for libpq's reason.
     private func lose() -> ServerAnswer {
         isBroken = true
         return .lost(reason: complaint)
     }
 
+    /// Returns the answer to several commands: the first failure, else the last answer.
     private static func first(failure earlier: ServerAnswer?, or answer: ServerAnswer) -> ServerAnswer {
         if case .failure = earlier, let earlier { return earlier }
         return answer

@@ -69,6 +69,7 @@ final class WritePool: Sendable {
         return try outcome.get()
     }
 
+    /// Puts a call into the queue and wakes a writer.
     private func join<Value: Sendable>(_ call: WriteCall, _ caller: PendingCall<Value, any Error>) {
         do {
             let ticket = try memory.withLock { memory throws(DatabaseError) in
@@ -83,6 +84,7 @@ final class WritePool: Sendable {
         }
     }
 
+    /// Takes a cancelled call out of the queue, unless a writer has it.
     private func leave(_ ticket: Int) { memory.withLock { $0.line.leave(ticket) }?.fail(.cancelled) }
 
     /// Fails the callers that have waited too long: for a connection when there is none, otherwise for their turn.
@@ -114,10 +116,12 @@ final class WritePool: Sendable {
     /// Waits until all writers have ended, except those that try to connect during an outage.
     func awaitEnd() async { await latch.wait() }
 
+    /// Returns the longest wait for a connection: a short one while the process stops.
     private func connectLimit(_ memory: Memory) -> Duration {
         memory.isLeaving ? DatabaseConfiguration.leavingTimeout : configuration.connectTimeout
     }
 
+    /// Returns why there is no connection.
     private func missing(_ memory: Memory) -> DatabaseError {
         memory.outage
             ?? .cannotConnect("no answer within \(connectLimit(memory))", by: configuration.addressSource)
@@ -172,6 +176,7 @@ extension WritePool {
         if wasOut { note(.found(.transactions)) }
     }
 
+    /// Counts a thread that has its session no longer.
     func disconnected() { memory.withLock { $0.connectedWriters -= 1 } }
 
     /// Notes that there is no server, and wakes another writer: it may rest on a connection to the same server, and as long
@@ -218,6 +223,7 @@ final class Writer {
         disconnect()
     }
 
+    /// Does the work of a caller. Where it never began because the connection was dead, it tries others for a while.
     private func serve(_ call: WriteCall, on first: Connection) {
         let begun = ContinuousClock.now
         var connection = first
@@ -238,6 +244,7 @@ final class Writer {
         }
     }
 
+    /// Returns a new connection after a dead one; nil when none can be made within the limit.
     private func connectedAgain(since begun: Moment) -> Connection? {
         while ContinuousClock.now - begun < pool.connectLimit {
             if let connection = connected() { return connection }
@@ -264,78 +271,10 @@ final class Writer {
         }
     }
 
+    /// Drops the connection, if there is one.
     private func disconnect() {
         guard connection != nil else { return }
         connection = nil
         pool.disconnected()
-    }
-}
-
-/// Runs requests that arrive together as one group, so that they share a statement, a round trip and a commit.
-/// A request that arrives alone runs at once. While as many groups run as may, requests wait and form the next group.
-package actor RequestGroups<Request: Sendable, Answer: Sendable> {
-    /// Does the work of a group; returns one answer for each request, in their order.
-    package typealias Work = @Sendable ([Request]) async throws -> [Answer]
-
-    private struct Call: Sendable {
-        let request: Request
-        let answer: CheckedContinuation<Answer, any Error>
-    }
-
-    private let requestsMax: Int
-    private let groupsMax: Int
-    private var groups = 0
-    private var waiting: WaitQueue<Call>
-
-    /// Creates groups of at most `requestsMax` requests, of which `groupsMax` run; at most `waitingMax` requests wait.
-    package init(requestsMax: Int, groupsMax: Int, waitingMax: Int) {
-        self.requestsMax = requestsMax
-        self.groupsMax = groupsMax
-        waiting = WaitQueue(limit: waitingMax)
-    }
-
-    /// Returns the answer to a request. A group runs the `work` of one of its requests, so it must do the same for all.
-    ///
-    /// A caller that is cancelled still gets the answer, because others share its group. When the server refuses a group,
-    /// each of its requests runs alone, and fails alone. A failure of the connection is one of the whole group.
-    /// - Throws: `.queueFull`; the error of `work` for this request.
-    package func answer(_ request: Request, by work: @escaping Work) async throws -> Answer {
-        try await withCheckedThrowingContinuation { continuation in
-            do {
-                _ = try waiting.join(Call(request: request, answer: continuation), at: .now)
-                startGroup(work)
-            } catch {
-                continuation.resume(throwing: error)
-            }
-        }
-    }
-
-    private func startGroup(_ work: @escaping Work) {
-        guard groups < groupsMax, waiting.count > 0 else { return }
-        groups += 1
-        Task {
-            // Callers that are about to ask join this group.
-            await Task.yield()
-            let group = waiting.take(atMost: requestsMax).map(\.call)
-            if !group.isEmpty { await Self.run(group, work) }
-            groups -= 1
-            startGroup(work)
-        }
-    }
-
-    private static func run(_ group: [Call], _ work: Work) async {
-        do {
-            let answers = try await work(group.map(\.request))
-            for (call, answer) in zip(group, answers) { call.answer.resume(returning: answer) }
-        } catch  where group.count > 1 && mayConcernOne(error) {
-            for call in group { await run([call], work) }
-        } catch {
-            for call in group { call.answer.resume(throwing: error) }
-        }
-    }
-
-    private static func mayConcernOne(_ error: any Error) -> Bool {
-        guard let error = error as? DatabaseError else { return true }
-        return error.sqlState != nil
     }
 }
