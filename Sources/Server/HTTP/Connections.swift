@@ -10,22 +10,23 @@ import Synchronization
 
 /// The connections of a server. Each answers its requests one after the other, on the thread of its event loop.
 ///
-/// swift-nio reads and writes HTTP, and keeps requests and answers in their order. The framework's own connection passes
-/// each part of them through an asynchronous sequence besides; for a lookup that cost more than the lookup itself.
+/// swift-nio reads and writes HTTP, and keeps requests and answers in their order. The framework's own connection
+/// passes each part of them through an asynchronous sequence besides; for a lookup that cost more than the lookup
+/// itself.
 package struct Connections<Responder: HTTPResponder>: ServerChildChannel
 where Responder.Context: InitializableFromSource<ApplicationRequestContextSource> {
     let responder: Responder
     let limits: ServerLimits
 
     /// Sets a new connection up.
-    package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<HTTPConnection> {
+    package func setup(channel: any Channel, logger: Logger) -> EventLoopFuture<CallerConnection> {
         channel.eventLoop.makeCompletedFuture {
             var heads = NIOHTTPDecoderLimitConfiguration()
             heads.maxHeaderFieldSize = limits.headerBytesMax
             heads.maxHeaderListSize = limits.headerListBytesMax
             heads.maxHeaderFieldCount = limits.headerFieldsMax
             let decoder = HTTPRequestDecoder(limitConfiguration: heads)
-            let connection = HTTPConnection(channel, limits)
+            let connection = CallerConnection(channel, limits)
             let pipeline = channel.pipeline.syncOperations
             try pipeline.addHandler(HTTPResponseEncoder())
             try pipeline.addHandler(ByteToMessageHandler(decoder, maximumBufferSize: limits.headerListBytesMax))
@@ -36,7 +37,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
     }
 
     /// Answers the requests of a connection until it has closed.
-    package func handle(value connection: HTTPConnection, logger: Logger) async {
+    package func handle(value connection: CallerConnection, logger: Logger) async {
         await withTaskCancellationHandler {
             await withTaskExecutorPreference(connection.executor) { await serve(connection, logger) }
             try? await connection.channel.closeFuture.get()
@@ -45,7 +46,7 @@ where Responder.Context: InitializableFromSource<ApplicationRequestContextSource
         }
     }
 
-    private func serve(_ connection: HTTPConnection, _ logger: Logger) async {
+    private func serve(_ connection: CallerConnection, _ logger: Logger) async {
         while let arrival = await connection.next() {
             switch arrival {
             case .request(let request):
@@ -83,8 +84,9 @@ extension ServerLimits {
     }
 }
 
-/// One connection: a handler that collects its requests, and functions for the task that answers them, all on one thread.
-package final class HTTPConnection: ChannelDuplexHandler, ServerChildChannelValue, @unchecked Sendable {
+/// One connection: a handler that collects its requests, and functions for the task that answers them, all on one
+/// thread.
+package final class CallerConnection: ChannelDuplexHandler, ServerChildChannelValue, @unchecked Sendable {
     package typealias InboundIn = HTTPServerRequestPart
     package typealias OutboundIn = HTTPServerResponsePart
     package typealias OutboundOut = HTTPServerResponsePart
@@ -129,7 +131,7 @@ package final class HTTPConnection: ChannelDuplexHandler, ServerChildChannelValu
 }
 
 /// The functions of the task that answers.
-extension HTTPConnection {
+extension CallerConnection {
     /// Returns what comes next, once it is there; nil at the end.
     fileprivate func next() async -> Arrival? {
         channel.eventLoop.preconditionInEventLoop()
@@ -158,8 +160,8 @@ extension HTTPConnection {
         if !channel.isWritable, channel.isActive { await withUnsafeContinuation { writer = $0 } }
     }
 
-    /// Ends the connection when all answers are sent. Until the caller ends it too, what it sends is read and dropped: a
-    /// socket that closes with unread bytes loses what it has sent.
+    /// Ends the connection when all answers are sent. Until the caller ends it too, what it sends is read and dropped:
+    /// a socket that closes with unread bytes loses what it has sent.
     fileprivate func finish() {
         (isLast, body) = (true, nil)
         readOn()
@@ -168,7 +170,7 @@ extension HTTPConnection {
 }
 
 /// What the event loop tells.
-extension HTTPConnection {
+extension CallerConnection {
     package func handlerAdded(context: ChannelHandlerContext) {
         self.context = context
         watchSilence(until: .now() + .seconds(limits.idleSeconds))
@@ -284,7 +286,7 @@ extension HTTPConnection {
 
 /// Tells a connection that the next parts of a body are wanted, or none.
 private struct BodyDemand: NIOAsyncSequenceProducerDelegate {
-    let connection: HTTPConnection
+    let connection: CallerConnection
 
     func produceMore() { connection.channel.eventLoop.execute { connection.readOn() } }
 
@@ -336,8 +338,8 @@ private enum HTTPDate {
     }
 }
 
-/// Middleware that answers on Swift's own threads, because other connections of the event loop would wait meanwhile. Only
-/// routes that need microseconds do without it.
+/// Middleware that answers on Swift's own threads, because other connections of the event loop would wait meanwhile.
+/// Only routes that need microseconds do without it.
 struct OffEventLoop: RouterMiddleware {
     func handle(
         _ request: Request, context: CallerContext, next: (Request, CallerContext) async throws -> Response
@@ -346,8 +348,8 @@ struct OffEventLoop: RouterMiddleware {
     }
 }
 
-/// An executor that runs the task of a connection on the thread of its event loop, which wakes no other thread. It suits
-/// short work between waits: while a task runs, nothing else of that loop does.
+/// An executor that runs the task of a connection on the thread of its event loop, which wakes no other thread. It
+/// suits short work between waits: while a task runs, nothing else of that loop does.
 package final class EventLoopExecutor: TaskExecutor, @unchecked Sendable {
     private let loop: any EventLoop
     /// Whether the next job runs at once; only the thread of the loop uses it.
