@@ -16,12 +16,12 @@ package final class Simulator: Sendable {
     /// By which the tokens and the rates of callers count.
     let callClock: SimulatorClock
     let world: World
-    let conditions: Conditions
+    let conditions: StoreConditions
     let offerKeys = RegisteredKeys()
     let signatory: Signatory
     let serverKeys = RegisteredKeys()
     let serverRates = ServerRates()
-    let serverConditions: Conditions
+    let serverConditions: StoreConditions
     let support = Mutex(SupportBook())
     /// Held while an extension is looked up, made and noted, so that equal requests at once make one.
     let extensionTurn = Mutex(())
@@ -45,8 +45,8 @@ package final class Simulator: Sendable {
         self.world = World(options: options, epoch: epoch)
         self.notifications = NotificationOffice(
             seed: options.seed, scale: TimeScale(monthSeconds: options.monthSeconds))
-        self.conditions = Conditions(seed: options.seed, faults: options.faults)
-        self.serverConditions = Conditions(seed: options.seed &+ 1)
+        self.conditions = StoreConditions(seed: options.seed, faults: options.faults)
+        self.serverConditions = StoreConditions(seed: options.seed &+ 1)
         if let wanted = options.notifications { notify(wanted) }
     }
 

@@ -42,6 +42,7 @@ package struct SimulatorOptions: Sendable {
         self.sharedSecret = SimulatorOptions.secret(of: seed)
     }
 
+    /// Returns the shared secret that a seed gives.
     static func secret(of seed: UInt64) -> String {
         var numbers = SeededGenerator(seed: seed, stream: 77)
         let digits = Array("0123456789abcdef")

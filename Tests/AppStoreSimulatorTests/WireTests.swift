@@ -31,7 +31,7 @@ import Testing
     /// Once, and only while the body is awaited.
     @Test("100 Continue is owed once")
     func continueIsOwedOnce() throws {
-        var reader = RequestReader(bodyBytesMax: 100)
+        var reader = StoreRequestReader(bodyBytesMax: 100)
         var head = ByteBuffer(string: "POST /x HTTP/1.1\r\nExpect: 100-Continue\r\nContent-Length: 2\r\n\r\n")
         var whole = head
         reader.append(&head)

@@ -25,6 +25,7 @@ struct AnswerBody: Sendable {
     private var quirks: Set<ByteQuirk> { account.script.quirks }
     private var isSandbox: Bool { account.environment == .sandbox }
 
+    /// Renders the answer of verifyReceipt, with a gap for the request date.
     func rendered() -> RenderedAnswer {
         let latestReceipt = world.latestReceipt(of: account)
         let periods = account.lives.reduce(0) { $0 + min($1.periods.count, Self.rowsMax) }
@@ -53,6 +54,7 @@ struct AnswerBody: Sendable {
         json.number("status", 0)
     }
 
+    /// Writes `pending_renewal_info`, a row for each subscription.
     private func pendingRows(_ json: inout JSONWriter) {
         guard !account.begun.isEmpty else { return }
         json.array("pending_renewal_info") { json in
@@ -125,6 +127,7 @@ struct AnswerBody: Sendable {
         }
     }
 
+    /// Writes the row of a one-time purchase.
     private func write(_ purchase: OneTimePurchase, in receipt: ReceiptIdentity?, to json: inout JSONWriter) {
         // A restore gives the device's row its own id and its own date.
         let restoredAt = receipt.flatMap { account.restored(purchase, in: $0) }
@@ -145,6 +148,7 @@ struct AnswerBody: Sendable {
         json.rowNumber("cancellation_reason", "0")
     }
 
+    /// Writes the row of a period.
     private func write(_ period: Period, of life: Life, in receipt: ReceiptIdentity?, to json: inout JSONWriter) {
         let (ids, ownership, restore) = (life.ids, life.script.ownership, receipt?.restore ?? 0)
         let leavesKeysOut = quirks.contains(.missingKeys)
@@ -182,6 +186,7 @@ struct AnswerBody: Sendable {
 /// The response for a transaction receipt of iOS 6: one row as `receipt`, the newest as `latest_receipt_info`, the
 /// renewal at the top level, no environment and no request date. Status 21006 means that the subscription has ended.
 extension AnswerBody {
+    /// Renders the answer about a receipt of iOS 6.
     func renderedLegacy() -> RenderedAnswer {
         guard let life = account.begun.first else {
             return RenderedAnswer(whole: StatusCheck.accountGone.errorBody(at: account.environment))
@@ -208,6 +213,7 @@ extension AnswerBody {
         return RenderedAnswer(whole: bytes)
     }
 
+    /// Writes the one row that such an answer has of a period.
     private func writeLegacy(_ period: Period, of life: Life, to json: inout JSONWriter) {
         json.date("original_purchase_date", life.originalPurchase)
         json.date("purchase_date", period.purchase)
@@ -280,6 +286,7 @@ struct RenderedAnswer: Sendable {
         return json.bytes
     }
 
+    /// Returns the whole answer, with the request date in its gap.
     func bytes(requestedAt now: StoreTime) -> [UInt8] { head + requestDate(now) + tail }
 }
 

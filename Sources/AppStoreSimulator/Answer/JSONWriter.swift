@@ -147,8 +147,8 @@ struct JSONWriter {
     }
 }
 
-/// A reader for the JSON that nearly every client of verifyReceipt sends: one object of plain strings and booleans. A full parser
-/// handles everything else, so this one reports no errors.
+/// A reader for the JSON that nearly every client of verifyReceipt sends: one object of plain strings and booleans. A
+/// full parser handles everything else, so this one reports no errors.
 enum FlatJSON {
     enum Value {
         case text([UInt8])

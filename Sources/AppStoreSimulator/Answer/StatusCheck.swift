@@ -118,6 +118,7 @@ struct VerifyRequest: Sendable {
         excludesOldTransactions = written.excludesOldTransactions
     }
 
+    /// Takes a field of the body, where it is one that verifyReceipt reads.
     private mutating func take(_ key: String, _ value: FlatJSON.Value) {
         switch (key, value) {
         case ("receipt-data", .text(let text)): receiptData = text

@@ -3,6 +3,7 @@ import Synchronization
 
 /// The control API under `/simulator/`: JSON in, JSON out.
 extension Simulator {
+    /// Answers a control call; one that names another app is handed to the neighbour.
     func control(_ request: SimulatorRequest, path: [String], query: [URLQueryItem]) -> SimulatorReply {
         if let app = query.first(where: { $0.name == "app" })?.value, app != options.bundleID {
             return neighbour?.control(request, path: path, query: query)

@@ -1,4 +1,5 @@
-/// What must have been delivered to a customer: a one-time purchase, even a finished one, or a period of a subscription.
+/// What must have been delivered to a customer: a one-time purchase, even a finished one, or a period of a
+/// subscription.
 package struct DeliveryTruth: Codable, Sendable {
     /// A refund, and its reversal.
     package struct Refund: Codable, Sendable {

@@ -140,7 +140,7 @@ extension Fault {
 }
 
 /// The faults and delays that a channel has. The seed and the number of a call decide its fault.
-final class Conditions: Sendable {
+final class StoreConditions: Sendable {
     private struct Orders: Sendable {
         var faults: [Fault]
         var lags: [Lag] = []
@@ -201,6 +201,7 @@ final class Conditions: Sendable {
         return Int64((lag?.seconds ?? 0) * 1000)
     }
 
+    /// Changes what a test ordered, and notes whether there is any of it.
     private func change(_ body: (inout Orders) -> Void) {
         orders.withLock { orders in
             body(&orders)
@@ -211,6 +212,7 @@ final class Conditions: Sendable {
 }
 
 extension Fault {
+    /// Returns a reply of verifyReceipt as the fault spoils it.
     func applied(to reply: SimulatorReply) -> SimulatorReply {
         var reply = reply
         switch kind {
@@ -235,6 +237,7 @@ extension Fault {
 
     private static let page = Array("<html><head><title>Http/1.1 Service Unavailable</title></head></html>".utf8)
 
+    /// Turns a reply into an HTTP error.
     private func error(_ reply: inout SimulatorReply) {
         let code = code ?? 503
         reply.code = (400...599).contains(code) ? code : 503
@@ -244,7 +247,8 @@ extension Fault {
     }
 }
 
-/// A delay of the answers about some accounts: verifyReceipt, or the Server API, shows them as they were so many seconds ago.
+/// A delay of the answers about some accounts: verifyReceipt, or the Server API, shows them as they were so many
+/// seconds ago.
 package struct Lag: Codable, Sendable {
     /// The longest delay, in seconds.
     package static let secondsMax = 86_400.0
@@ -268,6 +272,7 @@ extension Simulator {
         serverConditions.clearFaults()
     }
 
+    /// Adds a delay to the answers of verifyReceipt or of the Server API.
     package func add(_ lag: Lag) { conditions(of: lag.channel ?? .verifyReceipt).add(lag) }
 
     /// Removes all delays.
@@ -276,7 +281,7 @@ extension Simulator {
         serverConditions.clearLags()
     }
 
-    private func conditions(of channel: StoreChannel) -> Conditions {
+    private func conditions(of channel: StoreChannel) -> StoreConditions {
         switch channel {
         case .verifyReceipt: conditions
         case .serverAPI: serverConditions

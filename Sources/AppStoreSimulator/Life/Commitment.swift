@@ -100,6 +100,7 @@ extension Life {
     /// Whether nothing is left of the period of a transaction that was just refunded.
     func isOver(_ head: Period) -> Bool { head.seats == nil || rows(beside: head).isEmpty }
 
+    /// Returns the running period of a group; throws for one alone.
     private func groupPeriod() throws(ActionRefused) -> Period {
         let head = try subscribedPeriod()
         guard head.seats != nil else { throw ActionRefused("that is no group") }
@@ -125,6 +126,7 @@ extension Life {
         record(.seatsAdded, period: addition.ordinal)
     }
 
+    /// Renews with fewer seats.
     mutating func reduceSeats(_ wanted: Int?) throws(ActionRefused) {
         let head = try groupPeriod()
         let count = wanted ?? 1

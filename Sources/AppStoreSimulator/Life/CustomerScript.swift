@@ -295,6 +295,7 @@ struct DrawnSteps: Sendable {
     /// Whether a step may delete the account: only the first subscription of an account decides that.
     let mayDeleteAccount: Bool
 
+    /// Returns the actions in a period, drawn from the chances.
     func steps(in period: Int, of script: CustomerScript) -> [Step] {
         guard script.isDrawn else { return [] }
         var numbers = SeededGenerator(seed: temper, stream: 1000 + UInt64(period))
@@ -375,6 +376,7 @@ struct DrawnSteps: Sendable {
         return []
     }
 
+    /// Returns a refund with what is drawn about it.
     private func refund(of periodsAgo: Int, _ step: Step, _ numbers: inout SeededGenerator) -> Step {
         var step = step
         step.action.keepsRenewal = numbers.chance(0.25)
@@ -383,6 +385,7 @@ struct DrawnSteps: Sendable {
         return step
     }
 
+    /// Returns a comeback, or a redemption, with an offer that is drawn.
     private func redemption(_ numbers: inout SeededGenerator) -> CustomerAction {
         var action = CustomerAction(.redeemOffer)
         action.offer = numbers.chance(0.5) ? .promotional : .offerCode

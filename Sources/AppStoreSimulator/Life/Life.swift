@@ -112,10 +112,12 @@ struct Life: Sendable {
         insert(back.action, at: now + back.delay)
     }
 
+    /// Adds an event of the life.
     mutating func record(_ kind: LifeEventKind, period: Int? = nil, intent: Int? = nil) {
         lifeEvents.append(LifeEvent(at: now, kind: kind, ordinal: period, expirationIntent: intent))
     }
 
+    /// Takes the offer for one period, if there is one left.
     private mutating func takeOffer() -> OfferBalance? {
         guard var balance = offerBalance else { return nil }
         balance.periodsLeft -= 1
@@ -123,6 +125,7 @@ struct Life: Sendable {
         return balance
     }
 
+    /// Plans the actions of steps in a period.
     private mutating func schedule(_ wanted: [CustomerScript.Step], in period: Period) {
         let length = Double(period.expires.milliseconds - period.purchase.milliseconds)
         let afterwards = min(length, Double(scale.length(of: .monthly)))
@@ -133,6 +136,7 @@ struct Life: Sendable {
         }
     }
 
+    /// Plans an action at an instant.
     private mutating func insert(_ action: CustomerAction, at moment: StoreTime) {
         let index = steps.firstIndex { $0.at > moment } ?? steps.endIndex
         steps.insert((at: moment, action: action), at: index)
@@ -192,6 +196,7 @@ extension Life {
         return step
     }
 
+    /// Does what is due: one automatic turn.
     mutating func perform(_ turn: Turn) {
         switch turn {
         case .charge: charge()
@@ -240,6 +245,7 @@ extension Life {
         }
     }
 
+    /// Charges the next period, or starts to retry where the card fails.
     private mutating func charge() {
         let head = head
         guard !cardFails else { return startRetry(after: head) }
@@ -250,6 +256,7 @@ extension Life {
         book(product, purchase: head.expires, as: kind)
     }
 
+    /// Begins billing retry, with its grace period.
     private mutating func startRetry(after head: Period) {
         // A term has no grace period, and a longer retry.
         let hasGrace = script.hasGrace && head.payment == nil
@@ -263,12 +270,14 @@ extension Life {
 
 /// Changes of the product, and returns of former customers.
 extension Life {
+    /// Begins the product of the higher level at once.
     mutating func upgrade() throws(ActionRefused) {
         let head = try replaceablePeriod()
         guard let product = head.product.upgrade else { throw ActionRefused("there is no higher level") }
         replace(head, with: product, as: .upgraded)
     }
 
+    /// Changes to another product of the level: at once where it has the same length.
     mutating func crossgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
         let head = try subscribedPeriod()
         guard let product = wanted ?? head.product.crossgrade, product.isCrossgrade(of: head.product) else {
@@ -280,6 +289,7 @@ extension Life {
         replace(try replaceablePeriod(), with: product, as: .crossgraded)
     }
 
+    /// Chooses another product for the next renewal.
     mutating func downgrade(to wanted: SubscriptionProduct?) throws(ActionRefused) {
         let head = try subscribedPeriod()
         let product = wanted ?? head.product.downgrade
@@ -287,6 +297,7 @@ extension Life {
         try choose(product, after: head, as: .downgradeScheduled)
     }
 
+    /// Begins again after the end, perhaps with another product.
     mutating func resubscribe(
         with wanted: SubscriptionProduct?, plan: BillingPlan? = nil, offer: OfferBalance?
     ) throws(ActionRefused) {
@@ -323,6 +334,7 @@ extension Life {
         }
     }
 
+    /// Returns the running period, where another product can replace it now.
     private func replaceablePeriod() throws(ActionRefused) -> Period {
         let head = try subscribedPeriod()
         guard head.cancellation == nil else { throw ActionRefused("the period is refunded") }
@@ -331,6 +343,7 @@ extension Life {
         return head
     }
 
+    /// Ends the running period and begins one of another product.
     private mutating func replace(_ head: Period, with product: SubscriptionProduct, as kind: LifeEventKind) {
         let instant = now.wholeSecond
         periods[head.ordinal].cancel(at: instant, reason: 0, isUpgrade: true)
@@ -341,6 +354,7 @@ extension Life {
         book(product, purchase: instant, as: kind)
     }
 
+    /// Chooses the product of the next renewal.
     private mutating func choose(
         _ product: SubscriptionProduct, after head: Period, as kind: LifeEventKind
     ) throws(ActionRefused) {

@@ -1,5 +1,6 @@
 /// The actions, applied now. An action that makes no sense is refused and changes nothing.
 extension Life {
+    /// Applies an action that is about this subscription.
     mutating func apply(_ action: CustomerAction) throws(ActionRefused) {
         guard accountDeletedAt == nil else { throw ActionRefused("the account is deleted") }
         switch action.kind {
@@ -33,17 +34,20 @@ extension Life {
         }
     }
 
+    /// Returns the newest period; throws for a member, for whom another customer pays.
     func ownPeriod() throws(ActionRefused) -> Period {
         guard !script.isMember else { throw ActionRefused("a member cannot do this") }
         return head
     }
 
+    /// Returns the newest period while the subscription runs; throws otherwise.
     func subscribedPeriod() throws(ActionRefused) -> Period {
         let head = try ownPeriod()
         guard phase == .subscribed else { throw ActionRefused("the subscription is not running") }
         return head
     }
 
+    /// Refunds a period; the refund of the running one usually ends the subscription.
     private mutating func refund(_ action: CustomerAction) throws(ActionRefused) {
         let head = try ownPeriod()
         let charged = periods.indices.filter { periods[$0].cancellation == nil && periods[$0].purchase <= now }
@@ -64,6 +68,7 @@ extension Life {
         end(intent: 1)
     }
 
+    /// Takes the refund of a period back.
     private mutating func reverseRefund(_ action: CustomerAction) throws(ActionRefused) {
         let head = try ownPeriod()
         let wanted = action.transactionID.map { periodNumber(of: $0) }
@@ -112,6 +117,7 @@ extension Life {
         cardFails = true
     }
 
+    /// Lets the card work again; in retry the charge follows at once.
     private mutating func recover() throws(ActionRefused) {
         let head = try ownPeriod()
         guard cardFails else { throw ActionRefused("the card works") }
@@ -128,6 +134,7 @@ extension Life {
         }
     }
 
+    /// Takes the family share, or the seat, away.
     private mutating func revoke(_ kind: CustomerAction.Kind) throws(ActionRefused) {
         let isMeant = kind == .revokeSeat ? script.isAssigned : script.isFamilyShared
         guard isMeant else { throw ActionRefused("nothing is shared") }
@@ -137,6 +144,7 @@ extension Life {
         end(intent: nil)
     }
 
+    /// Moves the end of the running period.
     private mutating func extend(seconds: Double?) throws(ActionRefused) {
         let head = try subscribedPeriod()
         guard !head.isTrial, head.cancellation == nil, head.payment == nil, !(head.seats?.isAddition ?? false) else {

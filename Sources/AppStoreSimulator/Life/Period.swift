@@ -47,10 +47,12 @@ struct Period: Sendable {
         return changes.reduce(bookedAt) { max($0, $1) }
     }
 
+    /// Returns the end as it was known at an instant.
     func expires(asOf moment: StoreTime) -> StoreTime {
         expiries.last { $0.knownAt <= moment }?.expires ?? expires
     }
 
+    /// Returns the cancellation in effect at an instant.
     func cancellation(asOf moment: StoreTime) -> Cancellation? {
         cancellations.last { $0.at <= moment && $0.undoneAt.map { $0 > moment } ?? true }
     }

@@ -22,6 +22,7 @@ extension Simulator {
         }
     }
 
+    /// Writes the `data` of a notification of version 2.
     private func writeData(of occasion: NotificationOccasion, to json: inout JSONWriter, _ pen: SigningPen) throws {
         json.appOfNotification(options.bundleID, at: occasion.environment)
         guard let account = occasion.account.flatMap({ world.account($0, asOf: occasion.at) }) else { return }
@@ -43,6 +44,7 @@ extension Simulator {
         }
     }
 
+    /// Writes the `summary` of an extension for all.
     private func write(_ done: SupportBook.MassExtension, to json: inout JSONWriter) {
         json.text("requestIdentifier", done.requestID)
         json.appOfNotification(options.bundleID, at: done.environment)
@@ -78,6 +80,7 @@ extension JSONWriter {
 
 /// Notifications of version 1: unsigned, with the shared secret and a receipt.
 extension Simulator {
+    /// Returns the body of version 1; nil where that version has no such notification.
     func firstVersionBody(of made: MadeNotification) -> [UInt8]? {
         let occasion = made.occasion
         guard let type = occasion.name.firstVersion, let index = occasion.account,
@@ -198,7 +201,7 @@ enum SendResult: String, Sendable {
 }
 
 /// One attempt to send a notification.
-struct Delivery: Sendable {
+struct NotificationDelivery: Sendable {
     /// Hours of a month of 720 between an attempt and the next one; then Apple gives up.
     private static let retryHours: [Double] = [1, 12, 24, 48, 72]
 
@@ -210,9 +213,9 @@ struct Delivery: Sendable {
     var isCopy = false
 
     /// Returns the attempt after this one, if it failed. The sandbox tries once.
-    func next(at now: StoreTime, _ environment: StoreEnvironment, scale: TimeScale) -> Delivery? {
+    func next(at now: StoreTime, _ environment: StoreEnvironment, scale: TimeScale) -> NotificationDelivery? {
         guard environment == .production, attempt < Self.retryHours.count, !isCopy else { return nil }
         let wait = scale.monthMilliseconds * Self.retryHours[attempt] / 720
-        return Delivery(sequence: sequence, dueAt: now + max(10, Int64(wait)), attempt: attempt + 1)
+        return NotificationDelivery(sequence: sequence, dueAt: now + max(10, Int64(wait)), attempt: attempt + 1)
     }
 }

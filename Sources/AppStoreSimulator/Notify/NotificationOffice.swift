@@ -18,7 +18,7 @@ final class NotificationOffice: Sendable {
         var first = 0
         var next = 0
         var known: [String: Int] = [:]
-        var queue: [Delivery] = []
+        var queue: [NotificationDelivery] = []
         var testCount = 0
     }
 
@@ -41,6 +41,7 @@ final class NotificationOffice: Sendable {
         }
     }
 
+    /// Makes and sends no more notifications.
     func stop() { state.withLock { ($0.options, $0.queue) = (nil, []) } }
 
     /// Returns the instant from which on accounts must be looked at; nil where nothing is notified.
@@ -62,6 +63,7 @@ final class NotificationOffice: Sendable {
         }
     }
 
+    /// Returns the number of the next test notification.
     func nextTest() -> Int {
         state.withLock { state in
             state.testCount += 1
@@ -75,12 +77,13 @@ final class NotificationOffice: Sendable {
         }
     }
 
+    /// Returns the remembered notification with a UUID.
     func notification(_ uuid: String) -> MadeNotification? {
         state.withLock { state in state.known[uuid].flatMap { state.made[$0] } }
     }
 
     /// Takes what is due out of the queue, the earliest first.
-    func takeDue(at now: StoreTime) -> [(delivery: Delivery, notification: MadeNotification)] {
+    func takeDue(at now: StoreTime) -> [(delivery: NotificationDelivery, notification: MadeNotification)] {
         state.withLock { state in
             let due = state.queue.filter { $0.dueAt <= now }
                 .sorted { ($0.dueAt, $0.sequence) < ($1.dueAt, $1.sequence) }
@@ -90,7 +93,7 @@ final class NotificationOffice: Sendable {
     }
 
     /// Notes how an attempt went, and plans the next one if it failed.
-    func note(_ result: SendResult, of delivery: Delivery, at now: StoreTime) {
+    func note(_ result: SendResult, of delivery: NotificationDelivery, at now: StoreTime) {
         state.withLock { state in
             guard let notification = state.made[delivery.sequence], !delivery.isCopy else { return }
             state.made[delivery.sequence]?.attempts.append((at: now, result: result))
@@ -101,6 +104,7 @@ final class NotificationOffice: Sendable {
         }
     }
 
+    /// Makes the notification of an occasion that is new, and queues its first attempt.
     private func make(
         _ occasion: NotificationOccasion, _ number: (UInt64, UInt64), _ options: NotificationOptions,
         in state: inout State
@@ -119,9 +123,9 @@ final class NotificationOffice: Sendable {
         }
         guard options.version == .second || occasion.name.firstVersion != nil else { return }
         let due = occasion.at + fate.delay
-        state.queue.append(Delivery(sequence: sequence, dueAt: due, attempt: 0))
+        state.queue.append(NotificationDelivery(sequence: sequence, dueAt: due, attempt: 0))
         guard fate.isDoubled, !fate.isDropped else { return }
-        state.queue.append(Delivery(sequence: sequence, dueAt: due + 1, attempt: 0, isCopy: true))
+        state.queue.append(NotificationDelivery(sequence: sequence, dueAt: due + 1, attempt: 0, isCopy: true))
     }
 
     /// Draws what happens to a notification, and the milliseconds before its first attempt.
@@ -186,7 +190,7 @@ struct NotificationCourier: Sendable {
     }
 }
 
-/// Reads the status of an HTTP response and ignores the rest, as Apple does.
+/// Reads the status of the response to a posted notification and ignores the rest, as Apple does.
 private final class StatusReader: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
 
@@ -276,6 +280,7 @@ extension Account {
             + purchases.purchases.flatMap { events(of: $0, since: start) } + requests(since: start)
     }
 
+    /// Returns what Apple notifies about a subscription.
     private func events(of life: Life, number: Int, since start: StoreTime) -> [NotificationOccasion] {
         // Events are in the order of time, and only the newest are wanted.
         let first = life.lifeEvents.lastIndex { $0.at < start }.map { $0 + 1 } ?? 0
@@ -288,6 +293,7 @@ extension Account {
         }
     }
 
+    /// Returns what Apple notifies about a one-time purchase.
     private func events(of bought: OneTimePurchase, since start: StoreTime) -> [NotificationOccasion] {
         let id = ids.purchase(bought.ordinal)
         func happened(_ source: NotificationSource, _ type: String, _ at: StoreTime?) -> [NotificationOccasion] {
@@ -302,6 +308,7 @@ extension Account {
             }
     }
 
+    /// Returns what Apple notifies about requests for refunds.
     private func requests(since start: StoreTime) -> [NotificationOccasion] {
         refundRequests.enumerated().flatMap { number, request in
             let (id, original) = (request.transactionID, originalTransactionID(of: request.transactionID))
@@ -324,6 +331,7 @@ extension Account {
             transactionID: transactionID, originalTransactionID: originalID)
     }
 
+    /// Returns the id of the subscription or purchase to which a transaction belongs.
     private func originalTransactionID(of id: String) -> String? {
         if let place = period(id) { return lives[place.subscription].ids.originalTransactionID }
         return purchaseNumber(of: id).map { ids.purchase($0) }

@@ -5,6 +5,7 @@ extension Simulator {
     /// Sends notifications about what happens from now on.
     package func notify(_ options: NotificationOptions) { notifications.start(options, at: now) }
 
+    /// Answers the control call that says where notifications go.
     func startNotifications(_ body: [UInt8]) throws -> SimulatorReply {
         let wanted = try JSONDecoder().decode(NotificationOptions.self, from: Data(body))
         if let mistake = wanted.mistake { return .refused(400, mistake) }
@@ -12,11 +13,13 @@ extension Simulator {
         return try .json(wanted)
     }
 
+    /// Answers the control call that ends them.
     func stopNotifications() throws -> SimulatorReply {
         notifications.stop()
         return try .json(["url": String?.none])
     }
 
+    /// Answers the control call that lists the notifications that were made.
     func notificationList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         collectNotifications()
         let customer = query.first { $0.name == "customer" }?.value
@@ -199,7 +202,7 @@ extension Simulator {
         }
     }
 
-    private typealias Due = (delivery: Delivery, notification: MadeNotification)
+    private typealias Due = (delivery: NotificationDelivery, notification: MadeNotification)
 
     /// Gives what is due to the lanes until the task is cancelled.
     private func dispatch(to lanes: [AsyncStream<Due>.Continuation]) async {
@@ -215,7 +218,10 @@ extension Simulator {
         }
     }
 
-    private func send(_ delivery: Delivery, of notification: MadeNotification, by courier: NotificationCourier) async {
+    /// Posts one notification and notes how that went.
+    private func send(
+        _ delivery: NotificationDelivery, of notification: MadeNotification, by courier: NotificationCourier
+    ) async {
         guard let options = notifications.options, let address = NotificationAddress(options.url) else { return }
         guard !notification.isDropped else { return notifications.note(.noResponse, of: delivery, at: now) }
         do {

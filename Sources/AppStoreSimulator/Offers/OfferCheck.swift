@@ -3,6 +3,7 @@ import Foundation
 import Synchronization
 
 extension Simulator {
+    /// Answers the control calls that register a public key, for offers or for tokens of the Server API.
     func register(_ body: [UInt8], in keys: RegisteredKeys) throws -> SimulatorReply {
         let wanted = try JSONDecoder().decode(KeyRequest.self, from: Data(body))
         guard !wanted.keyID.isEmpty, !wanted.issuerID.isEmpty else {
@@ -15,6 +16,7 @@ extension Simulator {
         return try .json(["key_id": wanted.keyID, "issuer_id": wanted.issuerID], code: 201)
     }
 
+    /// Answers the control call that asks whether Apple would accept the signature of an offer.
     func judgeOfferSignature(_ body: [UInt8]) throws -> SimulatorReply {
         let (app, now) = (options.bundleID, clock.now)
         let fault: String?
@@ -74,6 +76,7 @@ extension Simulator {
         }
     }
 
+    /// Refuses an offer whose JWS Apple would refuse.
     private func check(_ jws: String, product: String, offer: String, of account: Account) throws(ActionRefused) {
         let claims = try OfferJWS(jws, by: offerKeys, app: world.bundleID, at: clock.now)
         switch claims.aud {
@@ -216,6 +219,7 @@ extension RegisteredKeys {
         return (claims, key)
     }
 
+    /// Reads header or payload of a JWS.
     private static func read<Value: Decodable>(_ part: Substring, _ name: String) throws(ActionRefused) -> Value {
         guard let bytes = Data(base64URL: part) else { throw ActionRefused("the \(name) is not Base64url") }
         do {

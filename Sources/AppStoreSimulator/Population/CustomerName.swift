@@ -2,11 +2,13 @@ import Foundation
 
 /// The app's own user ids: `c000017`, and `c000017b` for a second customer on the same Apple account.
 enum CustomerName {
+    /// Returns the name of the first customer of an account.
     static func first(_ index: Int) -> String {
         let digits = String(index)
         return "c" + String(repeating: "0", count: max(0, 6 - digits.count)) + digits
     }
 
+    /// Returns the name of the second customer of an account.
     static func second(_ index: Int) -> String { first(index) + "b" }
 
     /// Returns the index in a name; nil for any other text.
@@ -16,6 +18,17 @@ enum CustomerName {
         else { return nil }
         return index
     }
+}
+
+/// A customer of the app on an Apple account: an account has a first one, and may have a second one.
+enum Seat: Sendable {
+    case first, second
+
+    /// Returns the seat in a name of ``CustomerName``.
+    init(of name: String) { self = name.hasSuffix("b") ? .second : .first }
+
+    /// Returns the name of this customer of an account.
+    func name(of index: Int) -> String { self == .first ? CustomerName.first(index) : CustomerName.second(index) }
 }
 
 /// The ids of one account's rows. As with Apple's ids, their order says nothing about time.
@@ -30,6 +43,7 @@ struct AccountIDs: Sendable {
     /// The most subscriptions of an account: ids of more would collide with those of its purchases.
     static let subscriptionsMax = purchases / SubscriptionIDs.room
 
+    /// Returns the ids of a subscription of the account.
     func subscription(_ number: Int) -> SubscriptionIDs {
         SubscriptionIDs(first: base + index * Self.roomPerAccount + number * SubscriptionIDs.room)
     }
@@ -165,6 +179,7 @@ struct KnownAccount: Sendable {
         return account
     }
 
+    /// Applies an action now, and remembers it.
     mutating func apply(_ action: CustomerAction) throws(ActionRefused) -> ActionOutcome {
         account.advance(to: now)
         let outcome = try account.apply(action)
@@ -179,8 +194,10 @@ struct KnownAccount: Sendable {
         return answers.first { $0.key == key }.map { ($0.answer, now) }
     }
 
+    /// Keeps a rendered response until something changes.
     mutating func keep(_ answer: RenderedAnswer, for key: AnswerKey) { answers.append((key, answer)) }
 
+    /// Drops the rendered responses.
     mutating func forgetAnswers() {
         forgottenBytes += answers.reduce(0) { $0 + $1.answer.size }
         answers = []
@@ -192,6 +209,7 @@ struct KnownAccount: Sendable {
         return forgottenBytes
     }
 
+    /// Advances the account, whose responses change.
     private mutating func live() {
         account.advance(to: now)
         nextChange = account.nextChange
@@ -233,6 +251,7 @@ struct SeededGenerator: RandomNumberGenerator, Sendable {
 
     mutating func below(_ bound: Int) -> Int { bound <= 0 ? 0 : Int(next() % UInt64(bound)) }
 
+    /// Returns a number whose bits all depend on all bits of the value.
     static func mixed(_ value: UInt64) -> UInt64 {
         var mixed = (value ^ (value >> 30)) &* 0xBF58_476D_1CE4_E5B9
         mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB

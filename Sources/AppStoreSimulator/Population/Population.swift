@@ -36,6 +36,7 @@ struct Population: Sendable {
     /// The number of customers at the start: production first, then the sandbox.
     var count: Int { customers + sandboxCustomers }
 
+    /// Returns how many customers have arrived since the epoch.
     func arrivals(at now: StoreTime) -> Int {
         guard now > epoch, arrivalsPerMonth > 0 else { return 0 }
         // Arrivals are on whole seconds. This counts at least all of them; the loop takes away who comes later.
@@ -98,11 +99,13 @@ struct Population: Sendable {
             now: first)
     }
 
+    /// Returns when a customer began who has lived the past of the script at `anchor`.
     private func start(of script: CustomerScript, fraction: Double, anchor: StoreTime) -> StoreTime {
         let length = script.isPaidMonthly ? scale.payment : scale.length(of: script.product)
         return (anchor - length * Int64(script.pastPeriods) - Int64(Double(length) * fraction)).wholeSecond
     }
 
+    /// Returns the seed of a subscription's own random numbers, or of an account's purchases.
     private func temper(of index: Int, _ number: Int) -> UInt64 {
         let account = SeededGenerator.mixed(seed ^ SeededGenerator.mixed(UInt64(index) &+ 0x5EED))
         return number == 0 ? account : SeededGenerator.mixed(account &+ UInt64(number))

@@ -62,6 +62,7 @@ final class World: Sendable {
         return account
     }
 
+    /// Creates a customer by hand, with the next index.
     func addCustomer(_ script: CustomerScript, environment: StoreEnvironment, at now: StoreTime) -> Account {
         let index = newcomers.withLock { newcomers in
             let index = population.count + newcomers.count
@@ -105,6 +106,7 @@ final class World: Sendable {
         return rendered(account, identity, excludesOldTransactions)
     }
 
+    /// Renders verifyReceipt's answer about an account.
     private func rendered(_ account: Account, _ identity: ReceiptIdentity, _ excludesOld: Bool) -> RenderedAnswer {
         let body = AnswerBody(world: self, account: account, identity: identity, excludesOldTransactions: excludesOld)
         return switch identity.form {
@@ -113,6 +115,7 @@ final class World: Sendable {
         }
     }
 
+    /// Returns whether there is an account with an index by now.
     private func exists(_ index: Int, at now: StoreTime) -> Bool {
         guard index < population.firstArrival else {
             return index - population.firstArrival < population.arrivals(at: now)
@@ -120,6 +123,7 @@ final class World: Sendable {
         return index >= 0 && index < population.count + newcomers.withLock { $0.count }
     }
 
+    /// Returns an account as it began.
     private func made(_ index: Int) -> Account {
         guard index >= population.count, index < population.firstArrival else { return population.account(index) }
         return newcomers.withLock { $0[index - population.count] }

@@ -37,10 +37,12 @@ struct OneTimePurchase: Sendable {
 
     var at: StoreTime { bookedAt.wholeSecond }
 
+    /// Returns whether Apple lists it: a consumable only until the app has finished it.
     func isListed(at moment: StoreTime) -> Bool {
         bookedAt <= moment && (product.kind != .consumable || finishedAt.map { $0 > moment } ?? true)
     }
 
+    /// Returns the date of the refund in effect at an instant.
     func refund(asOf moment: StoreTime) -> StoreTime? { refunds.last { $0.isInEffect(at: moment) }?.at }
 
     /// Returns when what Apple signs about it last changed until an instant.
@@ -118,16 +120,6 @@ extension Decoder {
         }
         return found
     }
-}
-
-/// A customer of the app on an Apple account: an account has a first one, and may have a second one.
-enum Seat: Sendable {
-    case first, second
-
-    /// Returns the seat in a name of ``CustomerName``.
-    init(of name: String) { self = name.hasSuffix("b") ? .second : .first }
-
-    func name(of index: Int) -> String { self == .first ? CustomerName.first(index) : CustomerName.second(index) }
 }
 
 /// The customer who made a purchase, and the token the app passed with it.

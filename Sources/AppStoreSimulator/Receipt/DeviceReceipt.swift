@@ -24,7 +24,8 @@ extension World {
         receipt(of: account, creation: account.newestReceiptCreation, restore: account.script.hasRestored ? 1 : 0)
     }
 
-    /// Returns a receipt of the account's device, written at an instant. `restore` counts restores; each has its own ids.
+    /// Returns a receipt of the account's device, written at an instant. `restore` counts restores; each has its own
+    /// ids.
     func receipt(of account: Account, creation: StoreTime, restore: Int, _ kind: DeviceReceipt = .dated) -> String {
         var identity = ReceiptIdentity(
             customer: account.index, creation: creation, environment: account.environment, restore: restore)

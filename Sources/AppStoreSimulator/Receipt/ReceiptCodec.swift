@@ -17,6 +17,7 @@ struct ReceiptCodec: Sendable {
 
     let seed: UInt64
 
+    /// Returns the bytes of a receipt with a payload.
     func encode(_ identity: ReceiptIdentity, payload: (inout DER.Serializer) -> Void) -> [UInt8] {
         var der = DER.Serializer()
         der.appendConstructedNode(identifier: .sequence) { der in
@@ -30,6 +31,7 @@ struct ReceiptCodec: Sendable {
         return bytes
     }
 
+    /// Writes the payload, and the trailer in the place of the signature.
     private func signedData(
         _ identity: ReceiptIdentity, _ payload: (inout DER.Serializer) -> Void, to der: inout DER.Serializer
     ) {
@@ -42,12 +44,14 @@ struct ReceiptCodec: Sendable {
         der.appendConstructedNode(identifier: .set) { $0.octets(trailer(of: identity)) }
     }
 
+    /// Reads a receipt of either form.
     func read(base64 text: String) -> Reading {
         guard let data = Data(base64Encoded: text) else { return .malformed }
         let bytes = Array(data)
         return bytes.first == UInt8(ascii: "{") ? read(propertyList: bytes) : read(bytes)
     }
 
+    /// Reads a unified receipt.
     func read(_ bytes: [UInt8]) -> Reading {
         guard bytes.count > Self.trailerSize * 2, bytes[0] == 0x30, Self.declaredSize(of: bytes) == bytes.count else {
             return .malformed
@@ -70,6 +74,7 @@ struct ReceiptCodec: Sendable {
                 isForeign: trailer[18] == 1, isDisguised: trailer[18] == 2))
     }
 
+    /// Returns the bytes that name the receipt, with which it is recognised.
     func trailer(of identity: ReceiptIdentity) -> [UInt8] {
         bigEndian(UInt64(identity.customer)) + bigEndian(UInt64(max(0, identity.creation.milliseconds)))
             + [identity.environment == .production ? 0 : 1, UInt8(clamping: identity.restore)]
@@ -129,6 +134,7 @@ struct ReceiptPayload: Sendable {
     let account: Account
     let identity: ReceiptIdentity
 
+    /// Writes the attributes of the receipt and a set for each row.
     func write(to der: inout DER.Serializer) {
         der.appendConstructedNode(identifier: .set) { der in
             attribute(0, to: &der) { $0.utf8(account.environment.receiptType) }
@@ -215,6 +221,7 @@ extension ReceiptCodec {
             """.utf8)
     }
 
+    /// Reads a transaction receipt of iOS 6.
     func read(propertyList bytes: [UInt8]) -> Reading {
         let text = String(decoding: bytes, as: UTF8.self)
         guard let signature = text.value(of: "signature").flatMap({ Data(base64Encoded: $0) }),
@@ -283,6 +290,7 @@ final class KnownReceipts: Sendable {
 
     init(codec: ReceiptCodec) { self.codec = codec }
 
+    /// Reads a receipt in Base64, or finds that it was read before.
     func read(_ text: [UInt8]) -> ReceiptCodec.Reading {
         let digest = Self.digest(text)
         if let identity = known.withLock({ $0[digest] }) { return .genuine(identity) }

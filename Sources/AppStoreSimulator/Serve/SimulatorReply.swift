@@ -77,7 +77,8 @@ extension SimulatorReply {
 }
 
 extension JSONEncoder {
-    /// An encoder for control calls that sorts keys, so that equal truths are equal bytes, and does not escape the slashes of Base64.
+    /// An encoder for control calls that sorts keys, so that equal truths are equal bytes, and does not escape the
+    /// slashes of Base64.
     fileprivate static var control: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -151,7 +152,7 @@ struct ChunkedBody {
     private var state = State.size
 
     /// Reads the bytes so far; returns true when the last chunk has been read.
-    mutating func read(_ buffer: inout ByteBuffer, max: Int) throws(RequestReader.Refusal) -> Bool {
+    mutating func read(_ buffer: inout ByteBuffer, max: Int) throws(StoreRequestReader.Refusal) -> Bool {
         while true {
             switch state {
             case .size:
@@ -175,7 +176,7 @@ struct ChunkedBody {
     }
 
     /// Returns a line without its line end; nil when it is incomplete.
-    private static func line(_ buffer: inout ByteBuffer) throws(RequestReader.Refusal) -> String? {
+    private static func line(_ buffer: inout ByteBuffer) throws(StoreRequestReader.Refusal) -> String? {
         guard let end = buffer.readableBytesView.firstIndex(of: 0x0A) else {
             guard buffer.readableBytes <= lineBytesMax else { throw .badRequest }
             return nil

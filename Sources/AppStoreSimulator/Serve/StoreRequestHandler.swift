@@ -19,6 +19,7 @@ extension Simulator {
         try await group.shutdownGracefully()
     }
 
+    /// Listens, and sends notifications meanwhile, until the task is cancelled.
     private func serve(on group: MultiThreadedEventLoopGroup, onListening: @Sendable (Int) async -> Void) async throws {
         let channel = try await ServerBootstrap(group: group)
             .serverChannelOption(.backlog, value: 1024)
@@ -29,7 +30,7 @@ extension Simulator {
                     if let identity = self.identity {
                         try child.pipeline.syncOperations.addHandler(NIOSSLServerHandler(context: identity.context))
                     }
-                    try child.pipeline.syncOperations.addHandler(RequestHandler(simulator: self))
+                    try child.pipeline.syncOperations.addHandler(StoreRequestHandler(simulator: self))
                 }
             }
             .bind(host: options.host, port: options.port).get()
@@ -49,6 +50,7 @@ extension Simulator {
 }
 
 extension Simulator {
+    /// Returns the store whose verifyReceipt has this path; nil for any other path.
     static func store(at path: String) -> StoreEnvironment? {
         switch path {
         case "/verifyReceipt": .production
@@ -90,7 +92,7 @@ extension Simulator {
 }
 
 /// A channel handler that reads requests, asks the store, and sends each response with its fault, one after the other.
-final class RequestHandler: ChannelInboundHandler {
+final class StoreRequestHandler: ChannelInboundHandler {
     typealias InboundIn = ByteBuffer
     typealias OutboundOut = ByteBuffer
 
@@ -99,7 +101,7 @@ final class RequestHandler: ChannelInboundHandler {
 
     private let simulator: Simulator
     private let answersPlainly: Bool
-    private var reader: RequestReader
+    private var reader: StoreRequestReader
     /// Whether a response is being made or delayed; later requests wait in the reader.
     private var isBusy = false
     /// Whether responses are being made further up the stack.
@@ -110,7 +112,7 @@ final class RequestHandler: ChannelInboundHandler {
     init(simulator: Simulator) {
         self.simulator = simulator
         answersPlainly = simulator.options.latencyMilliseconds <= 0
-        reader = RequestReader(bodyBytesMax: simulator.options.bodyBytesMax)
+        reader = StoreRequestReader(bodyBytesMax: simulator.options.bodyBytesMax)
     }
 
     func channelRead(context: ChannelHandlerContext, data: NIOAny) {
@@ -139,7 +141,8 @@ final class RequestHandler: ChannelInboundHandler {
         flush(context)
     }
 
-    private func answer(_ head: RequestHead, _ body: [UInt8], _ context: ChannelHandlerContext) {
+    /// Answers one request: plain verifyReceipt calls at once, others by `respond`.
+    private func answer(_ head: StoreRequestHead, _ body: [UInt8], _ context: ChannelHandlerContext) {
         let asked = SimulatorRequest(
             method: head.method, path: head.path, body: body, authorization: head.authorization)
         guard let environment = Simulator.store(at: head.path) else {
@@ -167,11 +170,13 @@ final class RequestHandler: ChannelInboundHandler {
         }
     }
 
+    /// Sends a reply after its delay.
     private func deliver(_ reply: SimulatorReply, keepsAlive: Bool, _ context: ChannelHandlerContext) {
         guard reply.delaySeconds > 0 else { return send(reply, keepsAlive: keepsAlive, context) }
         later(reply.delaySeconds, context) { self.send(reply, keepsAlive: keepsAlive, context) }
     }
 
+    /// Sends a reply with the fault in its delivery.
     private func send(_ reply: SimulatorReply, keepsAlive: Bool, _ context: ChannelHandlerContext) {
         guard reply.delivery != .never else { return context.close(promise: nil) }
         output.writeHead(of: reply, keepsAlive: keepsAlive)
@@ -192,6 +197,7 @@ final class RequestHandler: ChannelInboundHandler {
         }
     }
 
+    /// Sends the rest of a body in small pieces.
     private func drip(
         _ body: ArraySlice<UInt8>, size: Int, every seconds: Double, keepsAlive: Bool, _ context: ChannelHandlerContext
     ) {
@@ -215,6 +221,7 @@ final class RequestHandler: ChannelInboundHandler {
         flush(context, promise: sent)
     }
 
+    /// Writes the output to the socket.
     private func flush(_ context: ChannelHandlerContext, promise: EventLoopPromise<Void>? = nil) {
         guard output.readableBytes > 0 else {
             promise?.succeed()
@@ -233,7 +240,7 @@ final class RequestHandler: ChannelInboundHandler {
 }
 
 extension SimulatorReply {
-    fileprivate init(_ refusal: RequestReader.Refusal) {
+    fileprivate init(_ refusal: StoreRequestReader.Refusal) {
         switch refusal {
         case .badRequest: self.init(code: 400, body: Array("Bad Request".utf8))
         case .tooLarge: self.init(code: 413, body: Array("Request Entity Too Large".utf8))

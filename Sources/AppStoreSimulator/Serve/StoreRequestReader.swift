@@ -1,7 +1,7 @@
 import NIOCore
 
 /// A parser of the requests in the bytes of a connection: the part of HTTP/1.1 that clients of verifyReceipt use.
-struct RequestReader {
+struct StoreRequestReader {
     /// The reason a connection must end.
     enum Refusal: Error {
         case badRequest
@@ -10,8 +10,8 @@ struct RequestReader {
 
     private enum State {
         case head
-        case body(RequestHead, length: Int)
-        case chunks(RequestHead, ChunkedBody)
+        case body(StoreRequestHead, length: Int)
+        case chunks(StoreRequestHead, ChunkedBody)
     }
 
     private static let headBytesMax = 64 << 10
@@ -24,6 +24,7 @@ struct RequestReader {
 
     init(bodyBytesMax: Int) { self.bodyBytesMax = bodyBytesMax }
 
+    /// Takes the bytes that have arrived on the connection.
     mutating func append(_ more: inout ByteBuffer) {
         guard bytes.readableBytes > 0 else { return swap(&bytes, &more) }
         bytes.writeBuffer(&more)
@@ -36,7 +37,7 @@ struct RequestReader {
     }
 
     /// Returns the next whole request; nil when more bytes are needed.
-    mutating func next() throws(Refusal) -> (head: RequestHead, body: [UInt8])? {
+    mutating func next() throws(Refusal) -> (head: StoreRequestHead, body: [UInt8])? {
         switch state {
         case .head:
             guard let head = try readHead() else { return nil }
@@ -54,18 +55,22 @@ struct RequestReader {
         }
     }
 
-    private mutating func finished(_ head: RequestHead, _ body: [UInt8]) -> (head: RequestHead, body: [UInt8]) {
+    /// Ends a request that is whole.
+    private mutating func finished(
+        _ head: StoreRequestHead, _ body: [UInt8]
+    ) -> (head: StoreRequestHead, body: [UInt8]) {
         state = .head
         owesContinue = false
         return (head, body)
     }
 
-    private mutating func readHead() throws(Refusal) -> RequestHead? {
+    /// Reads the request line and the headers; nil when more bytes are needed.
+    private mutating func readHead() throws(Refusal) -> StoreRequestHead? {
         guard let length = bytes.withUnsafeReadableBytes({ Self.headLength(of: $0) }) else {
             guard bytes.readableBytes <= Self.headBytesMax else { throw .badRequest }
             return nil
         }
-        let head = bytes.withUnsafeReadableBytes { RequestHead(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
+        let head = bytes.withUnsafeReadableBytes { StoreRequestHead(UnsafeRawBufferPointer(rebasing: $0[..<length])) }
         bytes.moveReaderIndex(forwardBy: length)
         guard let head else { throw .badRequest }
         return head
@@ -83,7 +88,7 @@ struct RequestReader {
 }
 
 /// The request line and the few headers the simulator uses.
-struct RequestHead: Sendable {
+struct StoreRequestHead: Sendable {
     let method: String
     /// The path with its query.
     let path: String

@@ -2,6 +2,7 @@ import Foundation
 
 /// The App Store Server API: a call is admitted by its token, counted, and answered with its fault if it has one.
 extension Simulator {
+    /// Answers a call of the Server API, by the store that admits its token.
     func serve(_ request: SimulatorRequest, at environment: StoreEnvironment, path: [Substring]) -> SimulatorReply {
         guard let call = ServerCall(request, at: environment, path: path) else {
             return SimulatorReply(code: 404, body: Array("Not Found".utf8))
@@ -10,6 +11,7 @@ extension Simulator {
         return store?.answer(call) ?? SimulatorReply(code: 401, body: [])
     }
 
+    /// Answers an admitted call, unless it comes too often, with its fault if it has one.
     private func answer(_ call: ServerCall) -> SimulatorReply {
         if let moment = serverRates.refusal(of: call.endpoint, at: callClock.now) {
             return ServerError.tooMany(until: moment)
@@ -28,6 +30,7 @@ extension Simulator {
         return fault?.applied(toServer: reply, at: now) ?? reply
     }
 
+    /// Answers a call by its endpoint.
     private func answer(_ call: ServerCall, with pen: SigningPen) throws -> SimulatorReply {
         switch call.endpoint {
         case .subscriptions: try statuses(call, pen)
@@ -44,6 +47,7 @@ extension Simulator {
         }
     }
 
+    /// Returns the pen that signs for a call; a fault makes its texts wrong.
     private func pen(with fault: Fault?) throws -> SigningPen {
         var pen = try pen()
         switch fault?.kind {
@@ -69,6 +73,7 @@ extension Simulator {
         return account
     }
 
+    /// Returns an account as the Server API knows it, which may lag behind.
     private func serverAccount(_ index: Int) -> Account? {
         let lag = serverConditions.lag(of: index)
         guard lag > 0 else { return world.account(index, at: now) }
@@ -87,6 +92,7 @@ extension JSONWriter {
 }
 
 extension Fault {
+    /// Returns a reply of the Server API as the fault spoils it.
     func applied(toServer reply: SimulatorReply, at now: StoreTime) -> SimulatorReply {
         switch kind {
         case .status:
@@ -101,6 +107,7 @@ extension Fault {
 
 /// Get All Subscription Statuses, and Get Transaction Info.
 extension Simulator {
+    /// Get All Subscription Statuses.
     func statuses(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
         let wanted = try call.values("status").map { text in
             guard let status = Int(text).flatMap(AppleStatus.init(rawValue:)) else { throw ServerError.invalidStatus }
@@ -125,6 +132,7 @@ extension Simulator {
         }
     }
 
+    /// Writes the status and the signed texts of a subscription.
     private func write(_ life: Life, of account: Account, to json: inout JSONWriter, _ pen: SigningPen) throws {
         let transaction = SignedTransaction(life.head, of: life, account, in: world)
         let renewal = SignedRenewal(life: life, account: account, world: world)
@@ -137,6 +145,7 @@ extension Simulator {
         }
     }
 
+    /// Get Transaction Info.
     func transaction(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
         let id = call.arguments[0]
         let account = try account(named: id, call)
@@ -178,6 +187,7 @@ extension Life {
 
 /// Get Transaction History and Get Refund History.
 extension Simulator {
+    /// Get Transaction History.
     func history(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
         let filter = try HistoryFilter(call)
         let account = try account(named: call.arguments[0], call)
@@ -190,6 +200,7 @@ extension Simulator {
         }
     }
 
+    /// Get Refund History.
     func refunds(_ call: ServerCall, _ pen: SigningPen) throws -> SimulatorReply {
         let account = try account(named: call.arguments[0], call)
         let refundable = SignedTransaction.all(of: account, in: world).filter { !$0.isUpgraded && !$0.isShared }
@@ -200,6 +211,7 @@ extension Simulator {
         return try .object { try write(page, to: &$0, pen) }
     }
 
+    /// Writes the signed transactions of a page and where the next one begins.
     private func write(_ page: HistoryPage, to json: inout JSONWriter, _ pen: SigningPen) throws {
         json.text("revision", page.revision.text)
         json.boolean("hasMore", page.hasMore)
@@ -229,6 +241,7 @@ extension Revision {
     static func < (left: Revision, right: Revision) -> Bool { (left.at, left.id) < (right.at, right.id) }
 }
 
+/// A page of a history: at most twenty transactions after a revision.
 struct HistoryPage: Sendable {
     static let sizeMax = 20
 
@@ -288,6 +301,7 @@ struct HistoryFilter: Sendable {
         hasFinished = !call.isFirstVersion
     }
 
+    /// Returns whether the call asks for a transaction.
     func admits(_ transaction: SignedTransaction) -> Bool {
         let purchase = transaction.purchase.milliseconds
         return (productIDs.isEmpty || productIDs.contains(transaction.productID))

@@ -166,6 +166,7 @@ final class ServerRates: Sendable {
 
     private let seconds = Mutex<[ServerEndpoint: Second]>([:])
 
+    /// Sets how many calls of each endpoint a second may have.
     func set(_ limit: Int, for endpoints: [ServerEndpoint]) {
         seconds.withLock { seconds in
             for endpoint in endpoints { seconds[endpoint] = Second(limit: limit) }
@@ -269,6 +270,7 @@ extension Simulator {
     /// The most calls a second that a control call may allow.
     private static let perSecondMax = 1_000_000
 
+    /// Answers the control call that sets the rate of an endpoint.
     func setRate(_ body: [UInt8]) throws -> SimulatorReply {
         let wanted = try JSONDecoder().decode(RateRequest.self, from: Data(body))
         guard (0...Self.perSecondMax).contains(wanted.perSecond) else {
@@ -279,6 +281,7 @@ extension Simulator {
         return try .json(["endpoints": endpoints.map(\.rawValue)])
     }
 
+    /// Answers the control call that removes all rates.
     func clearRates() throws -> SimulatorReply {
         serverRates.clear()
         return try .json(["endpoints": [String]()])

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Extend a Subscription Renewal Date, for one subscription and for all of a product. A day is a thirtieth of a month.
 extension Simulator {
-    private struct Request: Decodable {
+    private struct ExtensionRequest: Decodable {
         private static let identifierBytesMax = 128
 
         let extendByDays: Int?
@@ -12,6 +12,7 @@ extension Simulator {
         let productId: String?
         let storefrontCountryCodes: [String]?
 
+        /// Returns days and identifier of a request that Apple accepts.
         func checked() throws(ServerError) -> (days: Int, request: String) {
             guard let extendByDays, (1...90).contains(extendByDays) else { throw .invalidDays }
             guard let extendReasonCode, (0...3).contains(extendReasonCode) else { throw .invalidReason }
@@ -22,8 +23,9 @@ extension Simulator {
         }
     }
 
+    /// Extend a Subscription Renewal Date.
     func extend(_ call: ServerCall) throws -> SimulatorReply {
-        let (days, request) = try call.read(Request.self).checked()
+        let (days, request) = try call.read(ExtensionRequest.self).checked()
         let done = try extensionTurn.withLock { _ in try extend(call, days: days, request: request) }
         return .object { json in
             json.text("originalTransactionId", done.originalID)
@@ -53,8 +55,9 @@ extension Simulator {
         return done
     }
 
+    /// Extend Subscription Renewal Dates for All Active Subscribers.
     func extendAll(_ call: ServerCall) throws -> SimulatorReply {
-        let wanted = try call.read(Request.self)
+        let wanted = try call.read(ExtensionRequest.self)
         let (days, request) = try wanted.checked()
         let productIDs = SubscriptionProduct.allCases.map { $0.identifier(in: options.bundleID) }
         guard let productID = wanted.productId, productIDs.contains(productID) else {
@@ -71,6 +74,7 @@ extension Simulator {
         return .object { $0.text("requestIdentifier", request) }
     }
 
+    /// Get Status of Subscription Renewal Date Extensions.
     func massStatus(_ call: ServerCall) throws -> SimulatorReply {
         let key = "\(call.environment.rawValue) \(call.arguments[0]) \(call.arguments[1])"
         guard let done = support.withLock({ $0.massExtensions[key] }) else { throw ServerError.massNotFound }
@@ -178,6 +182,7 @@ extension Simulator {
         let appAccountToken: String?
     }
 
+    /// Send Consumption Information.
     func consume(_ call: ServerCall) throws -> SimulatorReply {
         let id = call.arguments[0]
         let account = try account(named: id, call)
@@ -198,6 +203,7 @@ extension Simulator {
         return SimulatorReply(code: 202, body: [])
     }
 
+    /// Refuses what Apple refuses to hear about the consumption of a purchase.
     private func check(_ said: Consumption, of transaction: SignedTransaction) throws(ServerError) {
         guard said.customerConsented == true else { throw .notConsented }
         guard let delivery = said.deliveryStatus, Self.deliveries.contains(delivery) else { throw .invalidDelivery }
@@ -212,6 +218,7 @@ extension Simulator {
         guard isAllowed else { throw .badRequest("Invalid consumption percentage.") }
     }
 
+    /// Set App Account Token.
     func setAccountToken(_ call: ServerCall) throws -> SimulatorReply {
         guard let token = try call.read(TokenRequest.self).appAccountToken.flatMap({ AccountToken($0) }) else {
             throw ServerError.invalidToken
@@ -232,6 +239,7 @@ extension Simulator {
 }
 
 extension Simulator {
+    /// Request a Test Notification.
     func requestTest(_ call: ServerCall) throws -> SimulatorReply {
         guard notifications.options != nil else { throw ServerError.noAddress }
         let occasion = NotificationOccasion(
@@ -245,6 +253,7 @@ extension Simulator {
         return .object { $0.text("testNotificationToken", "\(made.uuid)_\(occasion.at.milliseconds)") }
     }
 
+    /// Get Test Notification Status.
     func testStatus(_ call: ServerCall) throws -> SimulatorReply {
         let parts = call.arguments[0].split(separator: "_")
         guard parts.count == 2, UUID(uuidString: String(parts[0])) != nil, Int64(parts[1]) != nil else {
@@ -259,6 +268,7 @@ extension Simulator {
 }
 
 extension JSONWriter {
+    /// Writes the status of a test notification: its text, and the attempts to send it.
     fileprivate mutating func write(_ made: MadeNotification, _ signedPayload: String) {
         text("signedPayload", signedPayload)
         array("sendAttempts") { json in

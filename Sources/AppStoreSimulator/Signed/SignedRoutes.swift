@@ -50,11 +50,13 @@ extension Simulator {
         }
     }
 
+    /// Returns what a device still has, the newest first.
     private func held(by account: Account) -> [SignedTransaction] {
         SignedTransaction.all(of: account, in: world).filter { !($0.kind == .consumable && $0.isFinished) }
             .sorted { ($0.purchase, $0.id) > ($1.purchase, $1.id) }
     }
 
+    /// Signs a transaction for a customer.
     private func signed(
         _ transaction: SignedTransaction, of customer: String, _ account: Account, by pen: SigningPen,
         at moment: StoreTime
@@ -64,11 +66,13 @@ extension Simulator {
             signedTransaction: try pen.transaction(transaction, at: moment))
     }
 
+    /// Answers the control call that lists the newest transaction of each customer, signed.
     func signedTransactionList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         let part = try part(query, at: now)
         return try list(try signedTransactions(from: part.from, count: part.count), query)
     }
 
+    /// Answers the control call that lists the uploads of devices as signed transactions.
     func signedUploadList(_ query: [URLQueryItem]) throws -> SimulatorReply {
         try list(try signedUploads(since: try query.instant("since") ?? .min, until: try query.instant("until")), query)
     }

@@ -56,6 +56,7 @@ struct SignedTransaction: Sendable {
         return paid * Int64(seats.revoked) / Int64(seats.count)
     }
 
+    /// Writes the claims as Apple signs them.
     func write(to json: inout JSONWriter, signedAt: StoreTime, bundleID: String) {
         json.object { json in
             json.text("transactionId", id)
@@ -87,6 +88,7 @@ struct SignedTransaction: Sendable {
         }
     }
 
+    /// Writes the plan, and within a term its payment.
     private func writePlan(to json: inout JSONWriter) {
         if let plan { json.text("billingPlanType", plan.claim) }
         guard let payment else { return }
@@ -98,6 +100,7 @@ struct SignedTransaction: Sendable {
         }
     }
 
+    /// Writes the seats of a group.
     private func writeSeats(to json: inout JSONWriter) {
         guard let seats, let seatTiers else { return }
         if seats.isOneOfSeveral { json.text("additionalTransactionReason", "SEAT_ADDITION") }
@@ -227,6 +230,7 @@ extension SignedTransaction {
         }
     }
 
+    /// Returns what Apple signs about a cancellation.
     private func takenBack(_ cancellation: Period.Cancellation, of period: Period) -> Revocation {
         func made(_ type: String, _ percentage: Int64?) -> Revocation {
             Revocation(at: cancellation.at, reason: cancellation.reason, type: type, percentage: percentage)
@@ -248,6 +252,7 @@ struct SignedRenewal: Sendable {
     private var head: Period { life.head }
     private var storefront: Storefront { world.storefront(of: account) }
 
+    /// Writes the claims as Apple signs them.
     func write(to json: inout JSONWriter, signedAt: StoreTime, bundleID: String) {
         json.object { json in
             if let intent = life.expirationIntent { json.number("expirationIntent", Int64(intent)) }

@@ -138,10 +138,12 @@ struct SigningPen: Sendable {
     var bundleID: String
     var altersSignatures = false
 
+    /// Signs a transaction.
     func transaction(_ transaction: SignedTransaction, at moment: StoreTime) throws -> String {
         try text { transaction.write(to: &$0, signedAt: moment, bundleID: bundleID) }
     }
 
+    /// Signs the renewal information of a subscription.
     func renewal(_ renewal: SignedRenewal, at moment: StoreTime) throws -> String {
         try text { renewal.write(to: &$0, signedAt: moment, bundleID: bundleID) }
     }
@@ -162,7 +164,8 @@ extension Simulator {
     func pen() throws -> SigningPen { SigningPen(authority: try signingAuthority(), bundleID: options.bundleID) }
 }
 
-/// The signing authority of a store, made when the first text is signed, so that stores without signed texts start fast.
+/// The signing authority of a store, made when the first text is signed, so that stores without signed texts start
+/// fast.
 package final class Signatory: Sendable {
     private let authority: Mutex<SigningAuthority?>
 
@@ -184,6 +187,7 @@ extension Simulator {
     /// Returns the authority that signs the store's texts.
     package func signingAuthority() throws -> SigningAuthority { try signatory.authority(at: clock.now) }
 
+    /// Answers the control call for the root of the chain, in PEM form.
     func signingRoot() throws -> SimulatorReply {
         SimulatorReply(
             headers: [("Content-Type", "application/x-pem-file")], body: Array(try signingAuthority().rootPEM.utf8))

@@ -55,6 +55,7 @@ package final class StoreIdentity: Sendable {
         }
     }
 
+    /// Returns the TLS context in which the store shows a certificate.
     private static func context(_ certificate: ServerCertificate) throws -> NIOSSLContext {
         let chain = try NIOSSLCertificate.fromPEMBytes(Array(certificate.certificatePEM.utf8))
         let key = try NIOSSLPrivateKey(bytes: Array(certificate.keyPEM.utf8), format: .pem)
@@ -114,6 +115,7 @@ package struct PretendAuthority: Sendable {
             certificatePEM: try leaf.serializeAsPEM().pemString + "\n", keyPEM: leafKey.pemRepresentation + "\n")
     }
 
+    /// Returns the subject of a certificate for a host name or an IP address.
     private static func subject(_ name: String) -> GeneralName {
         guard let address = try? SocketAddress(ipAddress: name, port: 0) else { return .dnsName(name) }
         return .ipAddress(ASN1OctetString(contentBytes: address.ipBytes[...]))
@@ -127,8 +129,8 @@ package struct ServerCertificate: Sendable {
 }
 
 extension Certificate {
-    /// Issues a certificate of the pretend authorities, of TLS and of signed texts, for a key, valid for these days from
-    /// an instant.
+    /// Issues a certificate of the pretend authorities, of TLS and of signed texts, for a key, valid for these days
+    /// from an instant.
     init(
         _ subject: String, for key: P256.Signing.PublicKey,
         issuedBy issuer: (name: String, key: P256.Signing.PrivateKey), days: ClosedRange<Double>, from moment: Date,

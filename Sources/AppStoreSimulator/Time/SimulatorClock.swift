@@ -88,6 +88,7 @@ struct TimeScale: Sendable {
     /// The longest time between the expiry and a late booking.
     var lateMax: Int64 { Int64(monthMilliseconds / 100) }
 
+    /// Returns the length of so many months, to the millisecond.
     func milliseconds(months: Double) -> Int64 { Int64(monthMilliseconds * months) }
 
     private func wholeSeconds(months: Double) -> Int64 {
@@ -179,6 +180,7 @@ enum AppleDates {
         return era * 146_097 + dayOfEra - 719_468
     }
 
+    /// Returns the date of a day number, the opposite of `dayNumber`.
     private static func civil(day: Int64) -> (year: Int64, month: Int64, day: Int64) {
         let shifted = day + 719_468
         let era = floored(shifted, by: 146_097)

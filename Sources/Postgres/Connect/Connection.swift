@@ -166,8 +166,9 @@ extension Connection {
     }
 }
 
-/// The statements that one connection has prepared, for transactions and for pipelined reads alike. The name on the server carries a number: a statement that is
-/// prepared again (its plan is stale, or its parameters have other types) cannot reuse its name.
+/// The statements that one connection has prepared, for transactions and for pipelined reads alike. The name on the
+/// server carries a number: a statement that is prepared again (its plan is stale, or its parameters have other types)
+/// cannot reuse its name.
 struct PreparedStatements {
     private struct Prepared {
         let sql: String
@@ -231,7 +232,8 @@ extension Connection {
         }
     }
 
-    /// Lends the parameters to a send in the form that libpq wants: pointers, lengths, and binary as the format of each.
+    /// Lends the parameters to a send in the form that libpq wants: pointers, lengths, and binary as the format of
+    /// each.
     private func withValues(
         of parameters: [Parameter], _ send: ([UnsafePointer<CChar>?], [Int32], [Int32]) -> Bool
     ) -> Bool {

@@ -1,5 +1,5 @@
-/// Runs writes that arrive together as one group, so that they share a statement, a round trip and a commit. Placing orders
-/// does so: many customers pay at the same time, each with one row.
+/// Runs writes that arrive together as one group, so that they share a statement, a round trip and a commit. Placing
+/// orders does so: many customers pay at the same time, each with one row.
 ///
 /// A request that arrives alone runs at once. While as many groups run as may, requests wait and form the next group.
 package actor WriteGroups<Request: Sendable, Answer: Sendable> {
@@ -25,8 +25,8 @@ package actor WriteGroups<Request: Sendable, Answer: Sendable> {
 
     /// Returns the answer to a request. A group runs the `work` of one of its requests, so it must do the same for all.
     ///
-    /// A caller that is cancelled still gets the answer, because others share its group. When the server refuses a group,
-    /// each of its requests runs alone, and fails alone. A failure of the connection is one of the whole group.
+    /// A caller that is cancelled still gets the answer, because others share its group. When the server refuses a
+    /// group, each of its requests runs alone, and fails alone. A failure of the connection is one of the whole group.
     /// - Throws: `.queueFull`; the error of `work` for this request.
     package func answer(_ request: Request, by work: @escaping Work) async throws -> Answer {
         try await withCheckedThrowingContinuation { continuation in

@@ -62,7 +62,7 @@ final class NotificationReceiver: Sendable {
         typealias InboundIn = ByteBuffer
         typealias OutboundOut = ByteBuffer
         private let receiver: NotificationReceiver
-        private var reader = RequestReader(bodyBytesMax: 1 << 20)
+        private var reader = StoreRequestReader(bodyBytesMax: 1 << 20)
 
         init(receiver: NotificationReceiver) {
             self.receiver = receiver
