@@ -80,6 +80,7 @@ struct Reply {
 
     var status: Int { response.statusCode }
 
+    /// Returns the value of a header of the answer.
     func header(_ name: String) -> String? { response.value(forHTTPHeaderField: name) }
 
     /// Reads the body. Throws `unreadable` when it is not what the server promises.
@@ -96,6 +97,7 @@ struct Reply {
 }
 
 extension PerennialServer {
+    /// Returns a path below that of the app.
     func appPath(_ rest: String) throws -> String { "/v1/apps/\(try Call.part(app))/\(rest)" }
 
     /// Sends a request and returns its answer, of any status. Throws `unreachable` where there is none.
@@ -124,6 +126,7 @@ extension PerennialServer {
         return try reply.decoded(as: type)
     }
 
+    /// Returns a call as a request of Foundation, with its headers.
     private func request(for call: Call) throws -> URLRequest {
         let base = url.absoluteString
         guard let address = URL(string: (base.hasSuffix("/") ? String(base.dropLast()) : base) + call.path) else {

@@ -5,6 +5,7 @@ struct OutOfRange: Error, CustomStringConvertible {
     let description: String
 }
 
+/// The values in the queries of control calls.
 extension [URLQueryItem] {
     /// Returns a number of the query; throws for a text that is no number of the range.
     func number(_ name: String, in range: ClosedRange<Int>) throws(OutOfRange) -> Int? {
@@ -25,6 +26,7 @@ extension [URLQueryItem] {
     }
 }
 
+/// The numbers in the bodies of control calls, each with its limits.
 extension KeyedDecodingContainer {
     /// Reads a number, if there is one; throws for one beyond the range.
     func numberIfPresent<Value: Decodable & Comparable & Numeric>(

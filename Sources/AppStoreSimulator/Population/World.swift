@@ -84,7 +84,7 @@ final class World: Sendable {
         }
     }
 
-    /// Returns the rendered response for a genuine receipt; nil when the account is gone.
+    /// Returns the response for a genuine receipt, kept with its account or rendered now; nil when the account is gone.
     func answer(
         _ identity: ReceiptIdentity, excludesOldTransactions: Bool, at now: StoreTime
     ) -> (answer: RenderedAnswer, now: StoreTime)? {

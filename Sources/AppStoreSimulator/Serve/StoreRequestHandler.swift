@@ -70,7 +70,8 @@ extension Simulator {
         return control(request, path: path.split(separator: "/").dropFirst().map { String($0) }, query: query)
     }
 
-    /// Answers a verifyReceipt request. Apple answers 200 whatever the business outcome, and sends no Content-Type.
+    /// Answers a verifyReceipt request over HTTP. Apple answers 200 whatever the business outcome, and sends no
+    /// Content-Type.
     private func verify(_ request: SimulatorRequest, at environment: StoreEnvironment) -> SimulatorReply {
         let body =
             request.method == "POST"
@@ -84,7 +85,7 @@ extension Simulator {
         return conditions.fault(ofCall: call, at: clock.now)?.applied(to: reply) ?? reply
     }
 
-    /// Returns a UUID. Apple's support asks for these; here they distinguish calls.
+    /// Returns the UUID in the headers of a response. Apple's support asks for these; here they distinguish calls.
     func correlation(of call: UInt64) -> String {
         var numbers = SeededGenerator(seed: options.seed, stream: call)
         return UUID.text(numbers.next(), numbers.next())

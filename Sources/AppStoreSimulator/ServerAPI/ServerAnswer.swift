@@ -83,7 +83,7 @@ extension Simulator {
 }
 
 extension JSONWriter {
-    /// Writes the app that an answer is about. Only the real store says its number.
+    /// Writes the app that an answer of the Server API is about. Only the real store says its number.
     mutating func app(_ bundleID: String, at environment: StoreEnvironment) {
         text("bundleId", bundleID)
         if environment == .production { number("appAppleId", AnswerBody.appID) }

@@ -189,6 +189,7 @@ extension PerennialServer {
         }
     }
 
+    /// Returns the request that carries an upload: of a device by its proof, of a service by its key.
     private func call(for upload: Upload) throws -> Call {
         if let proof = upload.proof, let order = upload.order {
             return Call(

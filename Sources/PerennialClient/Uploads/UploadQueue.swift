@@ -185,6 +185,7 @@ extension UploadQueue {
         putBack(id, afterSeconds: wait)
     }
 
+    /// Sends an upload to the server; its errors are a result too.
     private func sent(_ upload: Upload) async throws -> Result<UploadAnswer, PerennialError> {
         do {
             return .success(try await server.send(upload))
@@ -193,6 +194,7 @@ extension UploadQueue {
         }
     }
 
+    /// Removes an upload from the storage and then from the queue.
     private func remove(_ id: String) async throws {
         // It may be sent again only where it may have been before: not while the handler learns of a failure.
         let before = entries[id]?.phase ?? .waiting
@@ -206,12 +208,14 @@ extension UploadQueue {
         entries[id] = nil
     }
 
+    /// Lets an entry wait for its next attempt.
     private func putBack(_ id: String, afterSeconds seconds: Double) {
         entries[id]?.phase = .waiting
         entries[id]?.wasAddedAgain = false
         entries[id]?.dueAt = Self.uptime + seconds
     }
 
+    /// Takes the oldest entry that is due, for an attempt.
     private func takeDue() -> String? {
         let now = Self.uptime
         let due = entries.filter { $0.value.phase == .waiting && $0.value.dueAt <= now }

@@ -56,6 +56,7 @@ extension UploadStorage {
     }
 }
 
+/// A folder of uploads on the disk.
 private struct UploadFolder: Sendable {
     static let ending = "upload"
     /// The ending of a file that is being written. One that is found was never promised to be stored.
@@ -65,12 +66,14 @@ private struct UploadFolder: Sendable {
     /// Disks are slow, so nothing waits for them on the threads of Swift's concurrency; one after the other.
     private let queue = DispatchQueue(label: "perennial.uploads")
 
+    /// Does work with the disk on the queue of the folder.
     func onItsQueue<Value: Sendable>(_ work: @escaping @Sendable () throws -> Value) async throws -> Value {
         try await withCheckedThrowingContinuation { continuation in
             queue.async { continuation.resume(with: Result(catching: work)) }
         }
     }
 
+    /// Reads the entries, and removes drafts.
     func load() throws -> [UploadStorage.Entry] {
         try make(url)
         let files = try FileManager.default.contentsOfDirectory(at: url, includingPropertiesForKeys: nil)
@@ -82,6 +85,7 @@ private struct UploadFolder: Sendable {
         }
     }
 
+    /// Writes an entry, so that it is whole on the disk or not there.
     func save(_ entry: UploadStorage.Entry) throws {
         let draft = file(entry.id, Self.draftEnding)
         try entry.bytes.write(to: draft)
@@ -90,11 +94,13 @@ private struct UploadFolder: Sendable {
         try force(url)
     }
 
+    /// Removes an entry, where it is there.
     func remove(_ id: String) throws {
         guard unlink(file(id, Self.ending).path) != 0, errno != ENOENT else { return }
         throw POSIXError(POSIXErrorCode(rawValue: errno) ?? .EIO)
     }
 
+    /// Moves an entry that cannot be read out of the way.
     func setAside(_ id: String) throws {
         let aside = url.appendingPathComponent("unreadable")
         try make(aside)
@@ -102,6 +108,7 @@ private struct UploadFolder: Sendable {
         try move(file(id, Self.ending), to: aside.appendingPathComponent(name))
     }
 
+    /// Returns the place of an entry, or of its draft.
     private func file(_ id: String, _ ending: String) -> URL {
         url.appendingPathComponent(id).appendingPathExtension(ending)
     }
@@ -125,6 +132,7 @@ private struct UploadFolder: Sendable {
     }
 }
 
+/// An upload as the queue stores it.
 struct StoredUpload: Codable {
     /// The form of the bytes; a newer one is set aside, not misread.
     static let formNumber = 1
