@@ -160,8 +160,9 @@ struct Pipeline {
     }
 
     /// Takes the result of the first entry.
-    private mutating func take(_ result: OpaquePointer, for entry: Entry, at now: Moment, _ again: inout [ReadAttempt])
-    {
+    private mutating func take(
+        _ result: OpaquePointer, for entry: Entry, at now: Moment, _ again: inout [ReadAttempt]
+    ) {
         switch entry {
         case .sync:
             guard case .sync = ServerAnswer(result, of: "Sync", over: connection) else {
@@ -223,9 +224,9 @@ struct Pipeline {
     }
 
     /// Returns a read as it is sent again after a failure of the statement that `count` reads share; nil: it fails.
-    private func repeated(_ attempt: ReadAttempt, of count: Int, after error: DatabaseError, at now: Moment)
-        -> ReadAttempt?
-    {
+    private func repeated(
+        _ attempt: ReadAttempt, of count: Int, after error: DatabaseError, at now: Moment
+    ) -> ReadAttempt? {
         var attempt = attempt
         if error.isStalePreparation, !attempt.wasStale {
             attempt.wasStale = true
