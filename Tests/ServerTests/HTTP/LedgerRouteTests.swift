@@ -53,6 +53,28 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
         }
     }
 
+    @Test("A server whose account may not read API keys is not ready; a worker, which reads none, is")
+    func readyWithRights() async throws {
+        try await withMigratedDatabase { database, connectionString in
+            try await SubscriptionLedger(database: database).operations.grantRoles()
+            let own = Database(
+                DatabaseConfiguration(connectionString: connectionString + " options='-c role=perennial_api'")
+            ) { print($0) }
+            let tracker = Tracker.quiet(SubscriptionLedger(database: own))
+            try await Serving.with(tracker) { client in
+                #expect(try await client.send(.get, "/readyz").status == .ok)
+                try await database.transaction { try $0.script("REVOKE SELECT ON ledger.api_key FROM perennial_api") }
+                try expectProblem(try await client.send(.get, "/readyz"), "unavailable", status: 503)
+                let lookup = try await client.send(.get, Serving.entitlements, secret: TestKey.read.secret)
+                try expectProblem(lookup, "unavailable", status: 503)
+            }
+            let server = MetricsServer(tracker: tracker, metrics: MetricsRegistry(), host: "127.0.0.1", port: 0)
+            let ready = try await server.application.test(.live) { try await $0.send(.get, "/readyz") }
+            #expect(ready.status == .ok)
+            await own.close()
+        }
+    }
+
     @Test("A probe learns soon that the primary is away, however long others wait for it", .timeLimit(.minutes(1)))
     func notReadySoon() async throws {
         try await withoutReceipts.use { ledger, _ in
