@@ -138,6 +138,10 @@ extension DatabaseError {
                     + "administrator), or correct its name in \(source)"
             } else if reason.contains("role \""), reason.contains("does not exist") {
                 "create it (`createuser --createrole USER` as PostgreSQL's administrator), or correct the user of \(source)"
+            } else if reason.contains("permission denied for database") {
+                "let the user in (`GRANT CONNECT ON DATABASE NAME TO USER` as the owner of the database)"
+            } else if reason.contains("is not permitted to log in") {
+                "name an account that may log in, and grant it this role (`CREATE ROLE USER LOGIN PASSWORD '…' IN ROLE ROLE`)"
             } else if reason.contains("could not translate host name") {
                 "check the host in \(source) and the name servers of this machine; in a URI \(percentEncoding)"
             } else {
@@ -148,9 +152,9 @@ extension DatabaseError {
 
     /// PostgreSQL says what is refused, but neither whom nor what to do.
     static func advice(aboutRightsOf account: String) -> String {
-        "; \(account) lacks this right: as the owner of the database run `perennial migrate`, which gives the roles their "
-            + "rights, and grant it the role for its work (`GRANT perennial_api TO \(account)` serves and checks, "
-            + "perennial_owner runs every command)."
+        "; \(account) lacks this right. `perennial migrate` gives the roles their rights; the owner of the database runs it, "
+            + "without CREATEROLE with --no-roles. \(account) needs the role of its work: perennial_worker for `worker`, "
+            + "perennial_api for `serve` and `all`, perennial_report for `report`, perennial_owner for other commands."
     }
 
     static func connectionLost(during name: String, _ reason: String) -> DatabaseError {

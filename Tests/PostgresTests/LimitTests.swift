@@ -136,6 +136,8 @@ import Testing
             ("connection refused", "check that it runs and PGHOST, PGPASSFILE"),
             ("FATAL:  database \"d\" does not exist", "create it (`createdb --owner USER --encoding UTF8 "),
             ("FATAL:  role \"u\" does not exist", "create it (`createuser --createrole USER`"),
+            ("FATAL:  permission denied for database \"d\"", "(`GRANT CONNECT ON DATABASE NAME TO USER`"),
+            ("FATAL:  role \"perennial_api\" is not permitted to log in", "name an account that may log in"),
             ("could not translate host name \"h\" to address", "name servers of this machine; in a URI percent-encode"),
             ("SSL error: certificate verify failed", "check sslmode"),
         ])
