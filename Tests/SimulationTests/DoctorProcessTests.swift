@@ -86,13 +86,17 @@ struct DoctorProcessTests {
                 try process.forget()
             }
             let database = Database(DatabaseConfiguration(connectionString: world.connectionString)) { print($0) }
-            try await database.transaction {
-                try $0.script("REVOKE UPDATE (taken_up) ON ledger.server_key FROM perennial_api")
+            let asServer = ["DATABASE_URL": "\(world.connectionString) options='-c role=perennial_api'"]
+            for right in [
+                "update (taken_up) on ledger.server_key", "select on ledger.api_key", "usage on schema ledger",
+            ] {
+                try await database.transaction { try $0.script("REVOKE \(right) FROM perennial_api") }
+                let found = try await examine(world, [], asServer)
+                let lack = "perennial_api is a member of perennial_api and lacks "
+                #expect(found.status == 2 && found.said.contains("WRONG  rights          \(lack)"), "\(found)")
+                #expect(found.said.contains(right) && found.said.contains("run `perennial migrate`"), "\(found)")
             }
             await database.close()
-            let asServer = ["DATABASE_URL": "\(world.connectionString) options='-c role=perennial_api'"]
-            let found = try await examine(world, [], asServer)
-            #expect(found.status == 2 && found.said.contains("update (taken_up) on ledger.server_key"), "\(found)")
         }
     }
 

@@ -3496,48 +3496,87 @@ GRANT DELETE ON
     ledger.webhook_line, ledger.unread_claim
     TO perennial_worker, perennial_api;
 GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA ledger TO perennial_worker, perennial_api, perennial_owner;
-REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) TO perennial_worker, perennial_api, perennial_owner;
-GRANT EXECUTE ON FUNCTION ledger.drop_empty_observation_months(timestamptz) TO perennial_owner;
+-- Some databases are set up so that PUBLIC may execute no new function.
+GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA perennial, ledger
+    TO perennial_report, perennial_worker, perennial_api, perennial_owner;
+REVOKE EXECUTE ON FUNCTION ledger.add_observation_month(timestamptz) FROM PUBLIC, perennial_report;
 REVOKE EXECUTE ON FUNCTION
-    perennial.set_price, perennial.set_small_business, perennial.forget_notifications, perennial.keep_feed_id FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION
-    perennial.set_price, perennial.set_small_business, perennial.forget_notifications TO perennial_owner;
+    ledger.drop_empty_observation_months(timestamptz), perennial.set_price, perennial.set_small_business,
+    perennial.forget_notifications FROM PUBLIC, perennial_report, perennial_worker, perennial_api;
+REVOKE EXECUTE ON FUNCTION perennial.keep_feed_id
+    FROM PUBLIC, perennial_report, perennial_worker, perennial_api, perennial_owner;
 GRANT INSERT, UPDATE, DELETE ON ledger.notification TO perennial_worker, perennial_api;
 
 """#)
     /// Doctor and migrate: returns what must be known of the database before the first start: its version and encoding, the
     package static let examineDatabase = SQLFile("examine_database", #"""
 -- Doctor and migrate: returns what must be known of the database before the first start: its version and encoding, the
--- extension btree_gist, the clock, whether it is a standby, and what of the roles' rights this account lacks, by role.
-WITH needed AS (
-    SELECT held.grantee::regrole::text AS role, c.oid::regclass AS thing, g.attnum, g.place,
-           held.privilege_type AS privilege
-    FROM pg_class c
-    CROSS JOIN LATERAL (
-        SELECT c.relacl AS acl, NULL::int2 AS attnum, '' AS place
-        UNION ALL
-        SELECT a.attacl, a.attnum, format(' (%s)', a.attname) FROM pg_attribute a
-        WHERE a.attrelid = c.oid AND NOT a.attisdropped) g
-    CROSS JOIN LATERAL aclexplode(g.acl) held
-    WHERE c.relnamespace = to_regnamespace('ledger') AND c.relkind IN ('r', 'p', 'v', 'm')
-      AND held.grantee::regrole::text IN ('perennial_owner', 'perennial_worker', 'perennial_api')
-), lacking AS (
-    SELECT n.role, min(format('%s%s on %s', lower(n.privilege), n.place, n.thing)) AS first
-    FROM needed n
-    WHERE CASE WHEN n.attnum IS NULL THEN NOT has_table_privilege(n.thing, n.privilege)
-               ELSE NOT has_column_privilege(n.thing, n.attnum, n.privilege) END
-    GROUP BY n.role
-)
+-- extension btree_gist, the clock, and whether it is a standby.
 SELECT current_setting('server_version_num')::int AS version, current_setting('server_version') AS version_text,
        current_setting('server_encoding') AS encoding,
        (SELECT e.extversion FROM pg_extension e WHERE e.extname = 'btree_gist') AS gist_installed,
        (SELECT e.default_version FROM pg_available_extensions e WHERE e.name = 'btree_gist') AS gist_available,
        clock_timestamp() AS clock, pg_is_in_recovery() AS is_standby, current_user::text AS account,
-       has_database_privilege(current_database(), 'CREATE') AS may_create,
-       ARRAY(SELECT DISTINCT n.role FROM needed n ORDER BY 1) AS roles,
-       ARRAY(SELECT l.role FROM lacking l ORDER BY 1) AS lacking_roles,
-       ARRAY(SELECT l.first FROM lacking l ORDER BY l.role) AS lacking
+       has_database_privilege(current_database(), 'CREATE') AS may_create
+
+"""#)
+    /// Doctor: returns each role that the script $1 (grant_roles) names, whether this account is its member, and what the
+    package static let examineRights = SQLFile("examine_rights", #"""
+-- Doctor: returns each role that the script $1 (grant_roles) names, whether this account is its member, and what the
+-- account lacks of what the script grants to the role and does not revoke again.
+WITH line AS (
+    SELECT s.number, m[1] = 'GRANT' AS is_grant, m[2] AS privileges, rtrim(m[3]) AS kind, m[4] AS things, m[5] AS roles
+    FROM unnest(string_to_array(
+        regexp_replace(regexp_replace($1::text, '--[^\n]*', '', 'g'), '\s+', ' ', 'g'), ';'))
+        WITH ORDINALITY s (text, number)
+    CROSS JOIN regexp_match(
+        s.text, '(GRANT|REVOKE) (.+) ON ((?:ALL [A-Z]+ IN )?SCHEMA |FUNCTION |)(.+) (?:TO|FROM) (.+)') m
+), thing AS (
+    -- What there is, by the two ways in which a statement names it.
+    SELECT o.oid, o.type, o.name, w.kind, w.key
+    FROM pg_namespace n
+    CROSS JOIN LATERAL (
+        SELECT n.oid, 'SCHEMA' AS type, n.nspname::text AS name
+        UNION ALL
+        -- Partitions are read and written through their table.
+        SELECT c.oid, CASE c.relkind WHEN 'S' THEN 'SEQUENCE' ELSE 'TABLE' END, n.nspname || '.' || c.relname
+        FROM pg_class c
+        WHERE c.relnamespace = n.oid AND c.relkind IN ('r', 'p', 'v', 'm', 'S') AND NOT c.relispartition
+        UNION ALL
+        SELECT f.oid, 'FUNCTION', n.nspname || '.' || f.proname FROM pg_proc f WHERE f.pronamespace = n.oid) o
+    CROSS JOIN LATERAL (VALUES
+        ('ALL ' || o.type || 'S IN SCHEMA', n.nspname::text),
+        (CASE WHEN o.type IN ('SCHEMA', 'FUNCTION') THEN o.type ELSE '' END, o.name)) w (kind, key)
+    WHERE n.nspname IN ('ledger', 'perennial')
+), given AS (
+    SELECT l.number, l.is_grant, r.role, t.oid, t.type, t.name, p.parts[1] AS privilege, c.col
+    FROM line l
+    CROSS JOIN unnest(string_to_array(l.roles, ', ')) r (role)
+    CROSS JOIN unnest(string_to_array(l.things, ', ')) k (key)
+    JOIN thing t ON t.kind = l.kind AND t.key = split_part(k.key, '(', 1)
+    CROSS JOIN regexp_matches(l.privileges, '([A-Z]+)(?: \((.+?)\))?', 'g') p (parts)
+    LEFT JOIN unnest(string_to_array(p.parts[2], ', ')) c (col) ON true
+), needed AS (
+    SELECT DISTINCT g.role, g.oid, g.type, g.privilege, g.col,
+           lower(g.privilege) || COALESCE(' (' || g.col || ')', '')
+           || CASE g.type WHEN 'SCHEMA' THEN ' on schema ' ELSE ' on ' END || g.name AS text
+    FROM given g
+    WHERE g.is_grant AND NOT EXISTS (
+        SELECT FROM given l
+        WHERE NOT l.is_grant AND l.number > g.number AND l.role = g.role AND l.oid = g.oid AND l.type = g.type
+          AND l.privilege IN (g.privilege, 'ALL'))
+)
+SELECT n.role,
+       EXISTS (SELECT FROM pg_roles r WHERE r.rolname = n.role AND pg_has_role(r.oid, 'MEMBER')) AS is_member,
+       COALESCE(array_agg(n.text ORDER BY n.type = 'SCHEMA' DESC, n.text) FILTER (WHERE NOT CASE
+           WHEN n.type = 'SCHEMA' THEN has_schema_privilege(n.oid, n.privilege)
+           WHEN n.type = 'FUNCTION' THEN has_function_privilege(n.oid, n.privilege)
+           WHEN n.type = 'SEQUENCE' THEN has_sequence_privilege(n.oid, n.privilege)
+           WHEN n.col IS NULL THEN has_table_privilege(n.oid, n.privilege)
+           ELSE has_column_privilege(
+               n.oid, (SELECT a.attnum FROM pg_attribute a WHERE a.attrelid = n.oid AND a.attname = n.col),
+               n.privilege) END), '{}') AS lacking
+FROM needed n GROUP BY n.role ORDER BY n.role
 
 """#)
     /// Doctor: returns every sealed secret of apps but offer keys, and the newest one of orders, with what it is. A previous

@@ -143,10 +143,6 @@ package struct DatabaseExamination: Sendable, Hashable {
     package let account: String
     /// Whether the account may create the schema.
     package let mayCreate: Bool
-    /// The roles that `migrate` granted rights to; empty after `migrate --no-roles`.
-    package let roles: [String]
-    /// The roles whose rights the account lacks, each with the first one that it lacks.
-    package let lacking: [String: String]
 
     /// Whether the database takes every text of a customer, and counts its characters.
     package var isUTF8: Bool { encoding == "UTF8" }
@@ -155,6 +151,16 @@ package struct DatabaseExamination: Sendable, Hashable {
         "The encoding of this database is \(encoding) and Perennial needs UTF8; make another database by "
             + "`createdb --owner USER --encoding UTF8 --template template0 NAME`, and name that one."
     }
+}
+
+/// What the account of this process has of a role's rights.
+package struct HeldRole: Sendable, Hashable {
+    /// The role, such as `perennial_api`.
+    package let name: String
+    /// Whether the account is a member of the role. A member that does not inherit lacks rights all the same.
+    package let isMember: Bool
+    /// The rights that `grantRoles` gives to the role and the account lacks, such as `select on ledger.api_key`.
+    package let lacking: [String]
 }
 
 /// A sealed secret that this process cannot open.
@@ -177,15 +183,21 @@ extension LedgerOperations {
         guard let row = try await database.query(Statement(Queries.examineDatabase)).first else {
             throw LedgerError(.mismatch, "The database gave no answer about itself.")
         }
-        let roles = try row.texts("lacking_roles")
         return DatabaseExamination(
             version: try row.int4("version"), versionText: try row.text("version_text"),
             encoding: try row.text("encoding"),
             gistInstalled: try row.textIfPresent("gist_installed"),
             gistAvailable: try row.textIfPresent("gist_available"), clock: try row.instant("clock"),
             isStandby: try row.bool("is_standby"), account: try row.text("account"),
-            mayCreate: try row.bool("may_create"), roles: try row.texts("roles"),
-            lacking: Dictionary(uniqueKeysWithValues: zip(roles, try row.texts("lacking"))))
+            mayCreate: try row.bool("may_create"))
+    }
+
+    /// Returns what the account has of the rights of each role; nothing where there is no schema.
+    package func examineRights() async throws -> [HeldRole] {
+        try await query(Queries.examineRights, .text(Queries.grantRoles.text)).map { row in
+            HeldRole(
+                name: try row.text("role"), isMember: try row.bool("is_member"), lacking: try row.texts("lacking"))
+        }
     }
 
     /// Tries the master key on the sealed secrets that the account may read (a worker reads no offer key), and on the

@@ -129,7 +129,7 @@ extension Diagnosis {
             lookAtServer(found, begun: begun, ended: .wallClock)
             await lookAtStandby(ledger)
             guard await lookAtSchema(ledger, found) else { return [] }
-            lookAtRights(found)
+            try await lookAtRights(of: found.account, ledger)
             return await lookAtSecrets(ledger)
         } catch {
             note("database", false, ExitStatus.sentence(for: error))
@@ -138,19 +138,21 @@ extension Diagnosis {
     }
 
     /// Logs what a process runs with all the same, and does less or other things than its operator thinks: a clock that is
-    /// not the database's, and a master key that does not open every secret.
+    /// not the database's, rights that its account lacks, and a master key that does not open every secret.
     static func warn(of ledger: SubscriptionLedger, _ settings: Settings) async {
         var diagnosis = Diagnosis(settings: settings, shows: false)
         do {
             let begun = Instant.wallClock
             let found = try await ledger.operations.examineDatabase()
             diagnosis.lookAtServer(found, begun: begun, ended: .wallClock)
+            try await diagnosis.lookAtRights(of: found.account, ledger)
             _ = await diagnosis.lookAtSecrets(ledger)
         } catch {
             // The connections log that the database went away meanwhile.
             return
         }
-        for finding in diagnosis.findings where !finding.isFine && ["clock", "master_key"].contains(finding.check) {
+        for finding in diagnosis.findings
+        where !finding.isFine && ["clock", "rights", "master_key"].contains(finding.check) {
             settings.logger.error("\(finding.sentence)")
         }
     }
@@ -211,29 +213,32 @@ extension Diagnosis {
             note("schema", false, error.message + rights)
         } catch {
             note("schema", false, ExitStatus.sentence(for: error))
+            // Without the schema's rights nothing in it can be asked, but the catalog can.
+            try? await lookAtRights(of: found.account, ledger)
         }
         return false
     }
 
-    private mutating func lookAtRights(_ found: DatabaseExamination) {
-        guard !found.roles.isEmpty else {
-            return note("rights", true, "no roles were made here; grant what `perennial migrate --no-roles` prints")
-        }
-        let held = found.roles.filter { found.lacking[$0] == nil }.map { $0.split(separator: "_").last ?? "" }
-        if held.contains("api"), let lack = found.lacking["perennial_worker"] {
+    private mutating func lookAtRights(of account: String, _ ledger: SubscriptionLedger) async throws {
+        let roles = try await ledger.operations.examineRights()
+        let remedy =
+            "as the owner of the database run `perennial migrate`, or what `perennial migrate --no-roles` prints"
+        if let role = roles.first(where: { $0.isMember && !$0.lacking.isEmpty }) {
             return note(
                 "rights", false,
-                "\(found.account) has the rights of api without all of worker (\(lack)), so `all` fails in part; run "
-                    + "`perennial migrate`, or what `perennial migrate --no-roles` prints.")
+                "\(account) is a member of \(role.name) and lacks \(role.lack); \(remedy). A member with NOINHERIT lacks "
+                    + "all rights.")
         }
+        let held = roles.filter { $0.lacking.isEmpty && $0.name != "perennial_report" }.map(\.name)
         guard held.isEmpty else {
-            return note("rights", true, "\(found.account) has the rights of \(held.joined(separator: ", "))")
+            let limit = held == ["perennial_worker"] ? "; `serve` and `all` need perennial_api" : ""
+            return note("rights", true, "\(account) has the rights of \(held.joined(separator: ", "))\(limit)")
         }
-        let lacks = found.roles.compactMap { role in found.lacking[role].map { "\(role): \($0)" } }.first ?? ""
+        let lack = roles.first { $0.name == "perennial_api" }?.lack ?? ""
         note(
             "rights", false,
-            "\(found.account) has the rights of no role (\(lacks)); `GRANT perennial_api TO \(found.account)` serves and "
-                + "checks.")
+            "\(account) has the rights of no role that works (of perennial_api it lacks \(lack)); "
+                + "`GRANT perennial_api TO \(account)` serves and checks. Where that role lacks them, \(remedy).")
     }
 
     private mutating func lookAtSecrets(_ ledger: SubscriptionLedger) async -> [App] {
@@ -306,6 +311,14 @@ extension Diagnosis {
 
     private mutating func note(_ check: String, at url: String, _ failure: String?) {
         note(check, failure == nil, failure.map { "\(url): \($0)" } ?? "\(url) answers")
+    }
+}
+
+extension HeldRole {
+    /// The first rights that the account lacks, and how many more.
+    fileprivate var lack: String {
+        let more = lacking.count > 3 ? " and \(lacking.count - 3) more" : ""
+        return lacking.prefix(3).joined(separator: ", ") + more
     }
 }
 

@@ -1,4 +1,6 @@
+import Foundation
 import Postgres
+import TestSupport
 import Testing
 
 @testable import Tracking
@@ -28,6 +30,7 @@ struct RightsTests {
         arguments: [("perennial_worker", ofCommands.union(ofServers)), ("perennial_api", ofCommands)])
     func statements(role: String, others: Set<String>) async throws {
         try await withNewLedger { test in
+            try await test.run("REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA ledger, perennial FROM PUBLIC")
             try await test.ledger.operations.grantRoles()
             let statements = try UnanalysedTests.statements()
             #expect(statements.count > 250)
@@ -51,18 +54,71 @@ struct RightsTests {
         }
     }
 
-    @Test("An account lacks a role's rights as soon as it lacks one on a table or on a column")
-    func lacking() async throws {
+    /// Every right that a role has by a grant of its own, in a table, column, sequence, function or schema.
+    private static let granted = """
+        SELECT lower(a.privilege_type) || COALESCE(' (' || h.col || ')', '') || ' on ' || h.name AS right
+        FROM pg_namespace n
+        CROSS JOIN LATERAL (
+            SELECT n.nspacl AS acl, NULL AS col, 'schema ' || n.nspname AS name
+            UNION ALL
+            SELECT c.relacl, NULL, c.oid::regclass::text FROM pg_class c
+            WHERE c.relnamespace = n.oid AND NOT c.relispartition
+            UNION ALL
+            SELECT c.attacl, c.attname, c.attrelid::regclass::text FROM pg_attribute c
+            WHERE c.attrelid IN (SELECT r.oid FROM pg_class r WHERE r.relnamespace = n.oid) AND NOT c.attisdropped
+            UNION ALL
+            SELECT f.proacl, NULL, n.nspname || '.' || f.proname FROM pg_proc f WHERE f.pronamespace = n.oid) h
+        CROSS JOIN aclexplode(h.acl) a
+        WHERE n.nspname IN ('ledger', 'perennial') AND a.grantee = '%'::regrole
+        """
+
+    @Test(
+        "An account without any right lacks exactly those that its role was granted, and a migration grants all again",
+        arguments: ["perennial_owner", "perennial_worker", "perennial_api", "perennial_report"])
+    func lacking(role: String) async throws {
+        try await withNewLedger { test in
+            try await test.ledger.operations.grantRoles()
+            let granted = Set(try await test.rows(Self.granted.replacingOccurrences(of: "%", with: role)))
+            #expect(granted.contains("usage on schema ledger") && granted.count > 150)
+            try await acting(as: role, on: test) { ledger, _ in
+                func lacking() async throws -> [String] {
+                    let held = try await ledger.operations.examineRights().first { $0.name == role }
+                    return try #require(held).lacking
+                }
+                #expect(try await lacking() == [])
+                for things in ["ALL TABLES IN SCHEMA", "ALL SEQUENCES IN SCHEMA", "ALL FUNCTIONS IN SCHEMA", "SCHEMA"] {
+                    try await test.run("REVOKE ALL ON \(things) ledger, perennial FROM PUBLIC, \(role)")
+                }
+                let found = try await lacking()
+                #expect(Set(found) == granted && found.first == "usage on schema ledger")
+                try await test.ledger.operations.grantRoles()
+                #expect(try await lacking() == [])
+            }
+        }
+    }
+
+    @Test(
+        "An account lacks a role's rights as soon as it lacks one",
+        arguments: [
+            "select on ledger.api_key", "insert on ledger.receipt", "update (taken_up) on ledger.server_key",
+            "delete on ledger.period", "usage on schema ledger", "usage on ledger.lease_token_seq",
+        ])
+    func one(right: String) async throws {
         try await withNewLedger { test in
             try await test.ledger.operations.grantRoles()
             try await acting(as: "perennial_api", on: test) { ledger, _ in
-                let found = try await ledger.operations.examineDatabase()
-                #expect(found.lacking.keys.sorted() == ["perennial_owner"])
-                for lack in ["update (taken_up) on ledger.server_key", "delete on ledger.period"] {
-                    try await test.run("REVOKE \(lack) FROM perennial_api")
-                    #expect(try await ledger.operations.examineDatabase().lacking["perennial_worker"] == lack)
-                }
+                try await test.run("REVOKE \(right) FROM perennial_api")
+                let own = try await ledger.operations.examineRights().filter(\.isMember)
+                #expect(own == [HeldRole(name: "perennial_api", isMember: true, lacking: [right])])
             }
+        }
+    }
+
+    @Test("A database without the schema names no role")
+    func beforeMigration() async throws {
+        try await withTestDatabase { database, _ in
+            let found = try await SubscriptionLedger(database: database).operations.examineRights()
+            #expect(found == [])
         }
     }
 }
