@@ -86,7 +86,9 @@ actor MetricsPage {
             if let found = try await within(.seconds(seconds), { try await read(operations) }) { return found }
             throw CancellationError()
         } catch {
-            logger.debug("the database gave no \(what): \(error)")
+            // What does not pass by itself, such as a missing right, an operator must read.
+            let isFault = error.storageFailure.map { !$0.mayPass && !$0.isStop } ?? false
+            logger.log(level: isFault ? .warning : .debug, "the database gave no \(what): \(error)")
             return nil
         }
     }

@@ -203,6 +203,25 @@ struct MetricsPageTests {
         }
     }
 
+    @Test("The log says at its usual level which right the figures need")
+    func withoutRight() async throws {
+        try await withMigratedDatabase { database, connectionString in
+            try await SubscriptionLedger(database: database).operations.grantRoles()
+            try await database.transaction { try $0.script("REVOKE SELECT ON ledger.worker FROM perennial_api") }
+            let own = Database(
+                DatabaseConfiguration(connectionString: connectionString + " options='-c role=perennial_api'")
+            ) { print($0) }
+            let (registry, journal) = (MetricsRegistry(), Journal())
+            let tracker = Tracker(
+                ledger: SubscriptionLedger(database: own), appStore: .answering(Self.answer()),
+                options: TrackerOptions(), logger: journal.logger, metrics: registry)
+            #expect(try await page(tracker, registry).value("perennial_database_up") == 0)
+            let warnings = journal.lines.filter { $0.hasPrefix("warning the database gave no metrics: ") }
+            #expect(warnings.contains { $0.contains("permission denied for table worker") }, "\(journal.lines)")
+            await own.close()
+        }
+    }
+
     @Test("A worker's own server shows metrics and health, and nothing else")
     func ofAWorker() async throws {
         try await withTracker(receipts: 0) { tracker, registry, _ in
