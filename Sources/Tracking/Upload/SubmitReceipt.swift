@@ -21,15 +21,18 @@ extension Tracker {
             throw LedgerError(.mismatch, "The receipt was not stored; run `perennial migrate`.")
         }
         let end = limits.map { ContinuousClock.now + .seconds($0.answerSeconds) }
+        let work = "check an uploaded receipt"
         let sender = UploadSender(customer: stored.customer, orderID: upload.order?.id)
         do {
             let settled = try await checkOrJoin(stored.receiptID, of: app, for: sender, until: end)
+            conditions.clear(.work(work))
             return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
             let held = try await ledger.intake.secondsHeld(stored.receiptID)
             return .pending(stored.receiptID, reason: error.message, heldSeconds: held)
         } catch {
             guard let failure = error.storageFailure else { throw error }
+            failed(to: work, error)
             return .pending(stored.receiptID, reason: failure.message, heldSeconds: nil)
         }
     }

@@ -114,6 +114,25 @@ struct RightsTests {
         }
     }
 
+    @Test("An upload whose answer may not be settled waits, and the log says which right is missing")
+    func upload() async throws {
+        try await withNewLedger { test in
+            try await test.ledger.operations.grantRoles()
+            try await test.run("REVOKE INSERT ON ledger.subscription FROM perennial_api")
+            try await acting(as: "perennial_api", on: test) { ledger, _ in
+                let journal = Journal()
+                let tracker = Tracker(
+                    ledger: ledger, appStore: .answering(Sample.verified()), options: TrackerOptions(),
+                    logger: journal.logger)
+                let answer = try await tracker.submit(
+                    Submission(bundleID: test.app.bundleID, customer: "kim", receipt: Sample.receipt(1)))
+                if case .settled = answer { Issue.record("\(answer)") }
+                let warnings = journal.lines.filter { $0.hasPrefix("warning could not check an uploaded receipt") }
+                #expect(warnings.count == 1 && warnings[0].contains("permission denied for table subscription"))
+            }
+        }
+    }
+
     @Test("A database without the schema names no role")
     func beforeMigration() async throws {
         try await withTestDatabase { database, _ in
