@@ -202,6 +202,28 @@ struct SecretTrialTests {
         }
     }
 
+    @Test("A second wrong secret in a row pauses the app by one trial, as the first does")
+    func wrongAgain() async throws {
+        try await World.with { world in
+            for number in 0...2 { #expect(try await world.send(number, own: .production) == .verified) }
+            let apps = world.served.ledger.apps
+            try await apps.rotateSecret(of: ServedLedger.app, to: "wrong")
+            // Nothing was asked in between, so that the right secret is not known to be the one before.
+            try await apps.rotateSecret(of: ServedLedger.app, to: "wrong again")
+            _ = world.store.calls
+            #expect(try await world.send(0) == .rejected)
+            await world.elsewhere.trySecrets()
+            #expect(world.store.calls == 2, "one receipt and one trial")
+            #expect(try await world.app.pauses.map(\.environment) == [.production])
+            #expect(try await world.due() == 0)
+            try await apps.rotateSecret(of: ServedLedger.app, to: "wrong once more")
+            #expect(try await world.send(1) == nil, "the pause stays")
+            try await apps.rotateSecret(of: ServedLedger.app, to: "shared secret")
+            await world.tracker.trySecrets()
+            #expect(try await world.app.pauses.isEmpty)
+        }
+    }
+
     @Test("The sandbox pauses alone: production is asked, and the sandbox's receipts lose no attempt")
     func sandbox() async throws {
         try await World.with { world in
