@@ -10,7 +10,8 @@ struct AppRotateSecretCommand: AsyncParsableCommand {
             The command tries the new secret on a stored receipt, where there is one. If Apple refuses the secret \
             (21004), nothing changes and the exit status is 1, unless --force is given. A secret that could not be \
             tried is put in place; the log says when Apple refuses it later. A pause because Apple refused the old \
-            secret ends as soon as Apple accepts the new one about a stored receipt, which is tried at once.
+            secret ends as soon as Apple accepts the new one about a stored receipt, which is tried at once. Where \
+            Apple is known to accept only the secret before the present one, that one stays the previous one.
             """,
         examples: "perennial app rotate-secret com.example.app --shared-secret-file secret")
 

@@ -121,6 +121,16 @@ extension LedgerStatus {
                 json: ["bundle_id": .string(bundleID.text), "environment": .optional(pause.environment?.rawValue)],
                 attention: "Apple refuses the shared secret of \(pause.place(in: bundleID))")
         }
+        let previous = previousSecrets.map { bundleID, environment, since in
+            StatusEntry(
+                line: "Secret: Since \(since.iso8601) Apple refuses the shared secret of \(bundleID) in "
+                    + "\(environment.rawValue) and accepts the previous one, with which checks go on, at two calls each. If "
+                    + "Apple ends that one too, they stop: put the right one in place with `perennial app rotate-secret`",
+                json: [
+                    "bundle_id": .string(bundleID.text), "environment": .string(environment.rawValue),
+                    "since": .string(since.iso8601),
+                ], attention: "Apple accepts only the previous shared secret of \(bundleID) in \(environment.rawValue)")
+        }
         let doubtful = doubtfulSecrets.map { bundleID, doubt in
             let place = doubt.environment.rawValue
             return StatusEntry(
@@ -141,7 +151,7 @@ extension LedgerStatus {
                 json: ["bundle_id": .string(bundleID.text), "calls_per_second": .number(now), "rate": .number(most)])
         }
         return [
-            ("pauses", paused), ("held_secrets", held), ("doubtful_secrets", doubtful),
+            ("pauses", paused), ("held_secrets", held), ("previous_secrets", previous), ("doubtful_secrets", doubtful),
             ("refused_bundles", refusedBundles.map(\.entry)), ("slowed", slow),
         ]
     }

@@ -245,6 +245,7 @@ CREATE TABLE ledger.secret_trial (
     proved_at         timestamptz,
     refused_at        timestamptz,
     paused_since      timestamptz,
+    previous_since    timestamptz,
     try_at            timestamptz NOT NULL DEFAULT '-infinity',
     unanswered        smallint NOT NULL DEFAULT 0,
     refused_receipts  bigint[] NOT NULL DEFAULT '{}',
@@ -259,6 +260,8 @@ COMMENT ON COLUMN ledger.secret_trial.refused_at IS
     'When the first call began that Apple refused since the last trial; null: none';
 COMMENT ON COLUMN ledger.secret_trial.paused_since IS
     'Since when Apple refuses the secret: nothing is asked until a trial is accepted; null: not paused';
+COMMENT ON COLUMN ledger.secret_trial.previous_since IS
+    'Since when Apple refuses the present secret and accepts the one before, with which checks go on; null: not so';
 COMMENT ON COLUMN ledger.secret_trial.try_at IS 'The next trial is not before this';
 COMMENT ON COLUMN ledger.secret_trial.unanswered IS 'How many trials in a row brought no answer';
 COMMENT ON COLUMN ledger.secret_trial.refused_receipts IS

@@ -75,11 +75,12 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
        CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because,
        CASE WHEN p.paused_since IS NOT NULL THEN GREATEST(p.try_at, now()) END AS production_tried_at,
        CASE WHEN x.paused_since IS NOT NULL THEN GREATEST(x.try_at, now()) END AS sandbox_tried_at,
+       p.previous_since AS production_previous_since, x.previous_since AS sandbox_previous_since,
        CASE WHEN p.refused_at IS NOT NULL AND p.paused_since IS NULL
-                 AND (p.is_untold OR COALESCE(p.proved_at, x.proved_at, x.paused_since) IS NULL)
+                 AND (p.is_untold OR COALESCE(p.proved_at, x.proved_at, x.paused_since, p.previous_since, x.previous_since) IS NULL)
             THEN cardinality(p.refused_receipts) END AS production_doubted_by,
        CASE WHEN x.refused_at IS NOT NULL AND x.paused_since IS NULL
-                 AND (x.is_untold OR COALESCE(x.proved_at, p.proved_at, p.paused_since) IS NULL)
+                 AND (x.is_untold OR COALESCE(x.proved_at, p.proved_at, p.paused_since, p.previous_since, x.previous_since) IS NULL)
             THEN cardinality(x.refused_receipts) END AS sandbox_doubted_by,
        calls.production_until, calls.production_because, calls.sandbox_until, calls.sandbox_because
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
@@ -145,18 +146,23 @@ WHERE b.app_id = c.app_id
 RETURNING b.app_id
 
 -- name: rotate_secret
--- Gives the app with bundle $1 the sealed secret $2 (and $3 as the previous one; null: the present one). A pause because
--- Apple refused the former one ends by the next trial, which is due now. Receipts that Apple never vouched for are due at
+-- Gives the app with bundle $1 the sealed secret $2, and $3 as the previous one; null: the present one, but where Apple
+-- accepts only the one before that, this one stays, so that checks go on. A pause because Apple refused the former one ends by
+-- the next trial, which is due now. Receipts that Apple never vouched for are due at
 -- once where the last call brought nothing: the former secret may be why. So are receipts that are pointers, because only
 -- the Server API answered about them: verifyReceipt may vouch for them now, or after the trial where it pauses.
 WITH changed AS (
-    UPDATE ledger.app
-    SET sealed_previous_secret = COALESCE($3::bytea, sealed_secret), sealed_secret = $2::bytea
+    UPDATE ledger.app a
+    SET sealed_previous_secret = COALESCE($3::bytea, CASE WHEN (
+            SELECT bool_or(t.previous_since IS NOT NULL) AND bool_and(t.proved_at IS NULL)
+            FROM ledger.secret_trial t WHERE t.app_id = a.app_id) THEN sealed_previous_secret ELSE sealed_secret END),
+        sealed_secret = $2::bytea
     WHERE bundle_id = $1::text
     RETURNING app_id, verifier
 ), untried AS (
     UPDATE ledger.secret_trial t
-    SET proved_at = NULL, refused_at = NULL, refused_receipts = '{}', is_untold = false, unanswered = 0, try_at = '-infinity'
+    SET proved_at = NULL, previous_since = NULL, refused_at = NULL, refused_receipts = '{}', is_untold = false, unanswered = 0,
+        try_at = '-infinity'
     FROM changed c WHERE t.app_id = c.app_id
 ), waiting AS MATERIALIZED (
     SELECT s.receipt_id
@@ -223,8 +229,18 @@ SET refused_at = COALESCE(t.refused_at, EXCLUDED.refused_at),
 INSERT INTO ledger.secret_trial AS t (app_id, environment, proved_at)
 SELECT a.app_id, $2::text::ledger.environment, now()
 FROM ledger.app a WHERE a.app_id = $1::int AND a.sealed_secret = $3::bytea
-ON CONFLICT (app_id, environment) DO UPDATE SET proved_at = now(), refused_at = NULL, refused_receipts = '{}', is_untold = false
+ON CONFLICT (app_id, environment) DO UPDATE
+SET proved_at = now(), previous_since = NULL, refused_at = NULL, refused_receipts = '{}', is_untold = false
 WHERE t.proved_at IS NULL AND t.paused_since IS NULL
+
+-- name: note_previous_secret
+-- Records that Apple refused the shared secret of app $1 in environment $2 and accepted the one before, unless that is known
+-- or the sealed secret is no longer $3.
+INSERT INTO ledger.secret_trial AS t (app_id, environment, previous_since)
+SELECT a.app_id, $2::text::ledger.environment, now()
+FROM ledger.app a WHERE a.app_id = $1::int AND a.sealed_secret = $3::bytea
+ON CONFLICT (app_id, environment) DO UPDATE SET previous_since = now(), proved_at = NULL
+WHERE t.previous_since IS NULL AND t.paused_since IS NULL
 
 -- name: take_secret_trials
 -- Takes the shared secrets that are to be tried now, of app $2 alone unless it is null; no other process takes them within
@@ -251,6 +267,7 @@ SET refused_at = CASE WHEN $5::text = 'untold' THEN COALESCE(t.refused_at, now()
     paused_since = CASE $5::text
         WHEN 'refused' THEN COALESCE(t.paused_since, now()) WHEN 'unanswered' THEN t.paused_since END,
     proved_at = CASE WHEN $6::boolean THEN COALESCE(t.proved_at, now()) ELSE t.proved_at END,
+    previous_since = CASE WHEN NOT $6::boolean AND $5::text <> 'refused' THEN t.previous_since END,
     is_untold = CASE $5::text WHEN 'unanswered' THEN t.is_untold ELSE $5::text = 'untold' END,
     unanswered = CASE $5::text WHEN 'unanswered' THEN LEAST(t.unanswered + 1, 100) ELSE 0 END,
     try_at = CASE $5::text

@@ -206,12 +206,15 @@ FROM ledger.app a JOIN ledger.app_budget b USING (app_id)
 ORDER BY a.bundle_id
 
 -- name: gauge_paused
--- For metrics: whether the scheduled checks of each app wait, in production and in the sandbox.
+-- For metrics: whether the scheduled checks of each app wait, in production and in the sandbox, and whether Apple accepts only its
+-- previous secret there.
 SELECT a.bundle_id AS app, e.environment::text AS environment,
        (GREATEST(b.paused_until, g.paused_until) > now()
-        OR ledger.secret_pause(a.app_id, e.environment = 'Sandbox') IS NOT NULL)::int::float8 AS perennial_paused
+        OR ledger.secret_pause(a.app_id, e.environment = 'Sandbox') IS NOT NULL)::int::float8 AS perennial_paused,
+       (t.previous_since IS NOT NULL)::int::float8 AS perennial_previous_secret
 FROM ledger.app a JOIN ledger.app_budget b USING (app_id) CROSS JOIN ledger.apple_breaker g
 CROSS JOIN unnest(enum_range(NULL::ledger.environment)) e(environment)
+LEFT JOIN ledger.secret_trial t ON t.app_id = a.app_id AND t.environment = e.environment
 ORDER BY a.bundle_id, e.environment
 
 -- name: gauge_whole

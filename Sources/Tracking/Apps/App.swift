@@ -41,6 +41,8 @@ package struct App: Sendable, Hashable {
     package let pause: Pause?
     /// Where Apple refuses the shared secret, so that verifyReceipt is not asked there; `until` is the next trial.
     package internal(set) var secretPauses: [StoreEnvironment: Pause] = [:]
+    /// Where Apple refuses the present shared secret and accepts the previous one, with which checks go on; since when.
+    package internal(set) var previousSecrets: [StoreEnvironment: Instant] = [:]
     /// Where Apple refused the present shared secret, and no receipt can tell whether it accepts it.
     package internal(set) var secretDoubts: [SecretDoubt] = []
     /// Where the calls of the Server API are paused, because Apple refuses the server key or asks for fewer requests.

@@ -65,7 +65,8 @@ extension LedgerApps {
         if rows.isEmpty { _ = try await app(bundleID) }
     }
 
-    /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given. A pause
+    /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given, or Apple accepts
+    /// only the one that is the previous one already. A pause
     /// because of the former one ends by the next trial, which is due at once. Receipts for which Apple did not vouch
     /// because of it are due too.
     package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
@@ -178,6 +179,7 @@ extension App {
             secretPauses[environment] = try row.instantIfPresent("\(column)_tried_at").map {
                 Pause(forSecretIn: environment, triedAt: $0)
             }
+            previousSecrets[environment] = try row.instantIfPresent("\(column)_previous_since")
             if let receipts = try row.int4IfPresent("\(column)_doubted_by") {
                 secretDoubts.append(SecretDoubt(environment: environment, receipts: receipts))
             }

@@ -117,10 +117,17 @@ extension LedgerApps {
 
     /// Records that Apple accepted an app's present secret in a call that began at `instant`; writes it only once.
     package func noteAcceptedSecret(of app: App, in environment: StoreEnvironment, at instant: Instant) async throws {
-        guard ledger.acceptedSecrets.note(app, environment, at: instant), app.secretPauses[environment] == nil
-        else { return }
+        let isNews = ledger.acceptedSecrets.note(app, environment, at: instant)
+        guard isNews || app.previousSecrets[environment] != nil, app.secretPauses[environment] == nil else { return }
         _ = try await write(Queries.proveSecret, .int4(app.id), .text(environment.rawValue), .bytea(app.sealedSecret))
         ledger.acceptedSecrets.proved(app, environment)
+    }
+
+    /// Records that Apple refused an app's present secret and accepted the previous one; writes it only once.
+    package func notePreviousSecret(of app: App, in environment: StoreEnvironment) async throws {
+        guard app.previousSecrets[environment] == nil, app.secretPauses[environment] == nil else { return }
+        _ = try await write(
+            Queries.notePreviousSecret, .int4(app.id), .text(environment.rawValue), .bytea(app.sealedSecret))
     }
 
     /// Takes the trials that are due, of one app or of all. No process takes the same one again within `seconds`.

@@ -89,8 +89,8 @@ package enum Condition: Hashable, Sendable {
             "Apple refuses the shared secret (21004)\(environment.map { " in \($0.rawValue)" } ?? ""): put the right one in "
                 + "place with \(Self.rotation(of: app))"
         case .previousSecret(let app):
-            "Apple refuses the shared secret and accepts the previous one, with which checks go on: put the right one in "
-                + "place with \(Self.rotation(of: app))"
+            "Apple refuses the shared secret and accepts the previous one, with which checks go on only as long as that "
+                + "lasts: put the right one in place with \(Self.rotation(of: app))"
         case .sealedSecret(let app):
             "the shared secret does not open, so that Apple is not asked: set the PERENNIAL_MASTER_KEY it was sealed with, "
                 + "or enter it again with \(Self.rotation(of: app))"
@@ -125,7 +125,7 @@ package enum Condition: Hashable, Sendable {
         case .incident: "Apple vouches for receipts again; what it refused is asked about once more"
         case .wrongSecret(_, let environment):
             "Apple accepts the shared secret again\(environment.map { " in \($0.rawValue)" } ?? "")"
-        case .previousSecret: "Apple accepts the shared secret; the previous one is not used any more"
+        case .previousSecret: "checks no longer rest on the previous shared secret"
         case .sealedSecret: "the shared secret opens again"
         case .serverKey: "the app's key for the Server API opens"
         case .serverAPI: "the Server API's answers can be used again"

@@ -15,11 +15,12 @@ package struct LedgerGauge: Sendable {
 extension Metric {
     fileprivate static let ofLanes = [due, dueLag]
     fileprivate static let ofApps = [budgetRate, budgetTokens, breakerFailures, incident, unreadClaims]
+    fileprivate static let ofEnvironments = [paused, previousSecret]
     fileprivate static let ofWebhooks = [webhookBehind, webhookWaiting, webhookTrouble]
     fileprivate static let ofAll = [feedPosition, feedWaiting, feedLag, workers, appleFailures]
 
     /// The metrics read from the database. They are absent while it does not answer.
-    package static let ofDatabase = ofLanes + ofApps + [paused, violations] + ofWebhooks + ofAll
+    package static let ofDatabase = ofLanes + ofApps + ofEnvironments + [violations] + ofWebhooks + ofAll
 
     /// The figures of the business, which are read from the database too, more slowly.
     package static let ofBusiness = [entitled, paying, trials, grace, billingRetry, monthlyRevenue]
@@ -31,7 +32,7 @@ extension LedgerOperations {
         let countedMax = Parameter.int4(LedgerGauge.countedMax)
         async let lanes = gauges(Metric.ofLanes, by: ["app", "lane"], Queries.gaugeLanes, [countedMax])
         async let apps = gauges(Metric.ofApps, by: ["app"], Queries.gaugeApps)
-        async let paused = gauges([.paused], by: ["app", "environment"], Queries.gaugePaused)
+        async let paused = gauges(Metric.ofEnvironments, by: ["app", "environment"], Queries.gaugePaused)
         async let all = gauges(Metric.ofAll, by: [], Queries.gaugeWhole, [countedMax])
         async let invariants = invariantStandings()
         async let webhooks = ledger.webhooks.all()

@@ -33,31 +33,24 @@ extension Tracker {
         }
         let read = answers.filter { !$0.repeatsLast }
         if !read.isEmpty { conditions.see(.unreadableRows(app), read.lazy.compactMap(\.unreadableRow).first) }
-        for seen in answers.lazy.compactMap(\.secretEvidence) {
-            switch seen {
-            // A refusal about one receipt, which may be another app's, is no problem yet: trials decide.
-            case .refused: break
-            case .current: conditions.clear(.previousSecret(app))
-            case .previous(let receipt): conditions.raise(.previousSecret(app), by: "receipt \(receipt)")
-            }
-        }
     }
 
-    /// Records in the ledger the first refused and the last accepted call of each app and environment.
+    /// Records in the ledger the first refused and the last accepted call of each app and environment, and whether only the
+    /// previous secret was accepted.
     func noteSecrets(_ answers: [Checked]) async {
-        var seen: [SecretPlace: (app: App, refusedAt: Instant?, refused: Set<ReceiptID>, acceptedAt: Instant?)] = [:]
+        var seen: [SecretPlace: SecretNotes] = [:]
         for answer in answers {
             guard let evidence = answer.secretEvidence else { continue }
             let place = SecretPlace(
                 appID: answer.claim.app.id, environment: answer.answer.secretRefusedIn ?? answer.answer.environment)
             let claimedAt = answer.claim.claimedAt
-            var notes = seen[place] ?? (answer.claim.app, nil, [], nil)
+            var notes = seen[place] ?? SecretNotes(app: answer.claim.app)
             switch evidence {
             case .refused(let receipt):
                 notes.refusedAt = min(notes.refusedAt ?? claimedAt, claimedAt)
                 notes.refused.insert(receipt)
             case .current: notes.acceptedAt = max(notes.acceptedAt ?? claimedAt, claimedAt)
-            case .previous: continue
+            case .previous: notes.usedPrevious = true
             }
             seen[place] = notes
         }
@@ -66,6 +59,8 @@ extension Tracker {
             for (place, notes) in seen {
                 if let instant = notes.acceptedAt {
                     try await ledger.apps.noteAcceptedSecret(of: notes.app, in: place.environment, at: instant)
+                } else if notes.usedPrevious {
+                    try await ledger.apps.notePreviousSecret(of: notes.app, in: place.environment)
                 }
                 if let instant = notes.refusedAt {
                     try await ledger.apps.noteRefusedSecret(
@@ -82,6 +77,15 @@ private struct SecretPlace: Hashable {
     let environment: StoreEnvironment
 }
 
+/// What answers show about the secret of one app in one environment.
+private struct SecretNotes {
+    let app: App
+    var refusedAt: Instant?
+    var refused: Set<ReceiptID> = []
+    var acceptedAt: Instant?
+    var usedPrevious = false
+}
+
 /// The information in an answer about an app's shared secret.
 enum SecretEvidence: Sendable, Hashable {
     /// Apple refuses every stored secret.
@@ -89,7 +93,7 @@ enum SecretEvidence: Sendable, Hashable {
     /// Apple accepts the present secret.
     case current
     /// Apple refuses the present secret and accepts the previous one.
-    case previous(ReceiptID)
+    case previous
 }
 
 extension Checked {
@@ -98,12 +102,13 @@ extension Checked {
     var secretEvidence: SecretEvidence? {
         if answer.secretRefusedIn != nil { return .refused(claim.receiptID) }
         if repeatsLast, let outline = answer.outline {
-            if answer.usedPreviousSecret { return .previous(claim.receiptID) }
+            if answer.usedPreviousSecret { return .previous }
             return outline.holdsLatestReceipt ? .current : nil
         }
         guard let response = answer.response else { return nil }
         if answer.refusesSecret { return .refused(claim.receiptID) }
-        if answer.usedPreviousSecret { return .previous(claim.receiptID) }
+        // A previous secret that was shared by several apps opens the receipts of the other ones too.
+        if answer.usedPreviousSecret { return finding.outcome == .verified ? .previous : nil }
         let isAccepted = response.status == 0 || response.status == 21006
         return isAccepted && response.latestReceipt != nil ? .current : nil
     }
@@ -150,6 +155,9 @@ extension Tracker {
             let isRefused = app.secretPauses[environment] != nil
             conditions.see(.wrongSecret(app.bundleID, environment), isRefused ? asked : nil)
         }
+        let previous = StoreEnvironment.allCases.filter { app.previousSecrets[$0] != nil }.map(\.rawValue)
+        conditions.see(
+            .previousSecret(app.bundleID), previous.isEmpty ? nil : "in \(previous.joined(separator: " and "))")
         let doubts = app.secretDoubts.map { "refused about \($0.shown) in \($0.environment.rawValue)" }
         conditions.see(
             .wrongSecret(app.bundleID, nil),

@@ -224,6 +224,54 @@ struct SecretTrialTests {
         }
     }
 
+    @Test(
+        "While Apple accepts only the previous secret the status says so, and another wrong one does not replace that")
+    func previousAlone() async throws {
+        try await World.with { world in
+            let (ledger, apps) = (world.served.ledger, world.served.ledger.apps)
+            for number in 0...2 { #expect(try await world.send(number, own: .production) == .verified) }
+            try await apps.rotateSecret(of: ServedLedger.app, to: "wrong")
+            #expect(try await world.app.previousSecrets.isEmpty, "nothing is known of it yet")
+            for number in 0...1 { #expect(try await world.send(number) == .verified) }
+            #expect(try await world.send(9) == .rejected, "another app's")
+            let app = try await world.app
+            #expect(Array(app.previousSecrets.keys) == [.production] && app.secretDoubts.isEmpty && app.pauses.isEmpty)
+            let status = try await ledger.operations.status()
+            #expect(status.previousSecrets.map(\.bundleID) == [ServedLedger.app])
+            for (environment, value) in [("Production", 1.0), ("Sandbox", 0)] {
+                #expect(try await ledger.gauge(.previousSecret, ("environment", environment)) == value)
+            }
+
+            try await apps.rotateSecret(of: ServedLedger.app, to: "wrong again")
+            #expect(try apps.secrets(of: try await world.app).previous == "shared secret")
+            #expect(try await world.send(0) == .verified)
+            #expect(try await world.app.previousSecrets.count == 1)
+            world.store.change { $0.secret = "rotated" }
+            #expect(try await world.send(1) == .rejected)
+            await world.elsewhere.trySecrets()
+            let paused = try await world.app
+            #expect(paused.previousSecrets.isEmpty && paused.pauses.map(\.environment) == [.production])
+            try await apps.rotateSecret(of: ServedLedger.app, to: "rotated")
+            #expect(try apps.secrets(of: try await world.app).previous == "wrong again")
+            await world.tracker.trySecrets()
+            #expect(try await world.send(0) == .verified)
+            #expect(try await world.app.previousSecrets.isEmpty)
+        }
+    }
+
+    @Test("A secret that was accepted and is refused now counts no more while the previous one is accepted")
+    func previousAgain() async throws {
+        try await World.with { world in
+            #expect(try await world.send(0, own: .production) == .verified)
+            try await world.served.ledger.apps.rotateSecret(of: ServedLedger.app, to: "new")
+            for (secret, isPrevious) in [("new", false), ("shared secret", true), ("new", false)] {
+                world.store.change { $0.secret = secret }
+                for number in 0...1 { #expect(try await world.send(number, own: .production) == .verified) }
+                #expect(try await world.app.previousSecrets.isEmpty != isPrevious, "\(secret)")
+            }
+        }
+    }
+
     @Test("The sandbox pauses alone: production is asked, and the sandbox's receipts lose no attempt")
     func sandbox() async throws {
         try await World.with { world in
