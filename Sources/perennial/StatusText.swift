@@ -136,8 +136,8 @@ extension LedgerStatus {
             return StatusEntry(
                 line:
                     "Secret: Apple refused the shared secret of \(bundleID) (21004) in \(place) about \(doubt.shown), and "
-                    + "no receipt with a subscription can prove it there. Compare it with App Store Connect: "
-                    + "`perennial app rotate-secret`",
+                    + "\(doubt.why). Unless the receipts are another app's, it is wrong: compare it with App Store Connect, and "
+                    + "put the right one in place with `perennial app rotate-secret`",
                 json: [
                     "bundle_id": .string(bundleID.text), "environment": .string(place),
                     "receipts": .integer(Int64(doubt.receipts)),

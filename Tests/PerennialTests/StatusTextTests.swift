@@ -64,6 +64,44 @@ import TestSupport
         }
     }
 
+    @Test func `of a secret that is refused the status says what is known, and what to do`() async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(
+                database: database, seal: try SecretSeal(masterKey: [UInt8](repeating: 7, count: 32)))
+            try await ledger.apps.add("a", secret: "s", callsPerSecond: 60)
+            func lines(_ columns: String) async throws -> (text: String, json: String, attention: [String]) {
+                try await database.transaction {
+                    try $0.script(
+                        """
+                        DELETE FROM ledger.secret_trial;
+                        INSERT INTO ledger.secret_trial
+                            (app_id, environment, refused_at, refused_receipts, is_untold, previous_since)
+                        SELECT app_id, 'Production', \(columns) FROM ledger.app
+                        """)
+                }
+                let status = try await ledger.operations.status()
+                return (status.text(), status.json.rendered(), status.attention)
+            }
+            for (isUntold, why) in [
+                (false, "and accepted it about none since it was stored. Unless"),
+                (true, "and no stored receipt that Apple vouches for has a subscription there, to try it on. Unless"),
+            ] {
+                let refused = try await lines("now(), '{1,2}', \(isUntold), NULL")
+                #expect(
+                    refused.text.contains("secret of a (21004) in Production about 2 receipts, \(why)"), "\(refused)")
+                #expect(refused.attention == ["Apple refuses the shared secret of a in Production about 2 receipts"])
+            }
+            let previous = try await lines("NULL, '{}', false, '2026-11-21 12:00:00Z'")
+            #expect(previous.text.contains("of a in Production and accepts the previous one, with which checks go on"))
+            #expect(
+                previous.json.contains(
+                    #""previous_secrets":[{"bundle_id":"a","environment":"Production","since":"2026-11-21T12:00:00.000Z"}]"#
+                ),
+                "\(previous.json)")
+            #expect(previous.attention == ["Apple accepts only the previous shared secret of a in Production"])
+        }
+    }
+
     @Test func `attention is named, and nothing needs it in an empty or working ledger`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(database: database)

@@ -469,6 +469,7 @@ SELECT a.app_id, a.bundle_id, a.name, a.sealed_secret, a.sealed_previous_secret,
        CASE WHEN b.paused_until >= g.paused_until THEN b.paused_because ELSE g.paused_because END AS paused_because,
        CASE WHEN p.paused_since IS NOT NULL THEN GREATEST(p.try_at, now()) END AS production_tried_at,
        CASE WHEN x.paused_since IS NOT NULL THEN GREATEST(x.try_at, now()) END AS sandbox_tried_at,
+       p.is_untold AS production_is_untold, x.is_untold AS sandbox_is_untold,
        p.previous_since AS production_previous_since, x.previous_since AS sandbox_previous_since,
        CASE WHEN p.refused_at IS NOT NULL AND p.paused_since IS NULL
                  AND (p.is_untold OR COALESCE(p.proved_at, x.proved_at, x.paused_since, p.previous_since, x.previous_since) IS NULL)

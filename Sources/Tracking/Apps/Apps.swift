@@ -181,7 +181,8 @@ extension App {
             }
             previousSecrets[environment] = try row.instantIfPresent("\(column)_previous_since")
             if let receipts = try row.int4IfPresent("\(column)_doubted_by") {
-                secretDoubts.append(SecretDoubt(environment: environment, receipts: receipts))
+                let isUntold = try row.bool("\(column)_is_untold")
+                secretDoubts.append(SecretDoubt(environment: environment, receipts: receipts, isUntold: isUntold))
             }
             callPauses[environment] = try Pause(ofCallsIn: environment, row, column)
         }

@@ -85,9 +85,12 @@ package enum Condition: Hashable, Sendable {
         case .incident:
             "Apple refuses receipts that it vouched for before; until that ends a refusal counts as no answer: nothing is "
                 + "to be done, `perennial status` shows it"
-        case .wrongSecret(let app, let environment):
-            "Apple refuses the shared secret (21004)\(environment.map { " in \($0.rawValue)" } ?? ""): put the right one in "
-                + "place with \(Self.rotation(of: app))"
+        case .wrongSecret(let app, nil):
+            "Apple refuses the shared secret (21004), or receipts of another app are sent: compare it with App Store "
+                + "Connect, and put the right one in place with \(Self.rotation(of: app))"
+        case .wrongSecret(let app, let environment?):
+            "Apple refuses the shared secret (21004) in \(environment.rawValue): put the right one in place with "
+                + Self.rotation(of: app)
         case .previousSecret(let app):
             "Apple refuses the shared secret and accepts the previous one, with which checks go on only as long as that "
                 + "lasts: put the right one in place with \(Self.rotation(of: app))"
@@ -123,8 +126,8 @@ package enum Condition: Hashable, Sendable {
         case .pause: "checks of an app go on"
         case .slowness: "Apple is asked at the full pace again"
         case .incident: "Apple vouches for receipts again; what it refused is asked about once more"
-        case .wrongSecret(_, let environment):
-            "Apple accepts the shared secret again\(environment.map { " in \($0.rawValue)" } ?? "")"
+        case .wrongSecret(_, nil): "Apple no longer refuses the shared secret"
+        case .wrongSecret(_, let environment?): "Apple accepts the shared secret again in \(environment.rawValue)"
         case .previousSecret: "checks no longer rest on the previous shared secret"
         case .sealedSecret: "the shared secret opens again"
         case .serverKey: "the app's key for the Server API opens"

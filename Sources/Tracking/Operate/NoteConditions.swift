@@ -158,11 +158,10 @@ extension Tracker {
         let previous = StoreEnvironment.allCases.filter { app.previousSecrets[$0] != nil }.map(\.rawValue)
         conditions.see(
             .previousSecret(app.bundleID), previous.isEmpty ? nil : "in \(previous.joined(separator: " and "))")
-        let doubts = app.secretDoubts.map { "refused about \($0.shown) in \($0.environment.rawValue)" }
-        conditions.see(
-            .wrongSecret(app.bundleID, nil),
-            doubts.isEmpty
-                ? nil : "\(doubts.joined(separator: ", and ")); no receipt with a subscription can prove it there")
+        let doubts = app.secretDoubts.map {
+            "Apple refused it about \($0.shown) in \($0.environment.rawValue), and \($0.why)"
+        }
+        conditions.see(.wrongSecret(app.bundleID, nil), doubts.isEmpty ? nil : doubts.joined(separator: "; "))
     }
 
     /// Records a pause of all checks of an app.
@@ -189,6 +188,13 @@ extension Incident {
 }
 
 extension App.SecretDoubt {
+    /// Why it is not known whether the secret is wrong, as the end of a sentence.
+    package var why: String {
+        isUntold
+            ? "no stored receipt that Apple vouches for has a subscription there, to try it on"
+            : "accepted it about none since it was stored"
+    }
+
     /// How many receipts were refused, in words.
     package var shown: String {
         (receipts == Self.receiptsMax ? "at least " : "") + receipts.of("receipt", "receipts")

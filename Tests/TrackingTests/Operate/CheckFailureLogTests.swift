@@ -85,7 +85,7 @@ struct TroubleLogTests {
             await world.tracker.seeStandings()
             #expect(
                 world.reported == [
-                    "error Apple refuses the shared secret (21004)", "info Apple accepts the shared secret again",
+                    "error Apple refuses the shared secret (21004)", "info Apple no longer refuses the shared secret",
                     "warning Apple refuses the shared secret and accepts the previous one",
                     "info checks no longer rest on the previous shared secret",
                 ])

@@ -343,7 +343,7 @@ struct SecretTrialTests {
             await world.tracker.trySecrets()
             let app = try await world.app
             #expect(app.pauses.isEmpty, "only the refused receipts wait")
-            let doubt = App.SecretDoubt(environment: .production, receipts: 2)
+            let doubt = App.SecretDoubt(environment: .production, receipts: 2, isUntold: true)
             #expect(app.secretDoubts == [doubt])
             let status = try await world.served.ledger.operations.status()
             #expect(status.doubtfulSecrets.map(\.bundleID) == [ServedLedger.app])
