@@ -121,6 +121,13 @@ extension LedgerStatus {
                 json: ["bundle_id": .string(bundleID.text), "environment": .optional(pause.environment?.rawValue)],
                 attention: "Apple refuses the shared secret of \(pause.place(in: bundleID))")
         }
+        let keys = heldKeys.map { bundleID, pause in
+            StatusEntry(
+                line:
+                    "Key: \(pause.place(in: bundleID)): \(pause.reason) verifyReceipt makes the checks of receipts meanwhile",
+                json: ["bundle_id": .string(bundleID.text), "environment": .optional(pause.environment?.rawValue)],
+                attention: "Apple refuses the server key of \(pause.place(in: bundleID))")
+        }
         let previous = previousSecrets.map { bundleID, environment, since in
             StatusEntry(
                 line: "Secret: Since \(since.iso8601) Apple refuses the shared secret of \(bundleID) in "
@@ -151,7 +158,8 @@ extension LedgerStatus {
                 json: ["bundle_id": .string(bundleID.text), "calls_per_second": .number(now), "rate": .number(most)])
         }
         return [
-            ("pauses", paused), ("held_secrets", held), ("previous_secrets", previous), ("doubtful_secrets", doubtful),
+            ("pauses", paused), ("held_secrets", held), ("held_keys", keys), ("previous_secrets", previous),
+            ("doubtful_secrets", doubtful),
             ("refused_bundles", refusedBundles.map(\.entry)), ("slowed", slow),
         ]
     }

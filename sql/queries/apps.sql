@@ -211,10 +211,11 @@ LIMIT $2::int
 -- name: note_refused_secret
 -- Records that Apple refused the shared secret of app $1 in environment $2 in a call that began at $3, about receipts $4. An
 -- earlier refusal that was not followed by a trial stays. Nothing is written or locked where these receipts are known, or
--- $5 others.
+-- $5 others, or where the sealed secret is no longer $6.
 INSERT INTO ledger.secret_trial AS t (app_id, environment, refused_at, refused_receipts)
-SELECT $1::int, $2::text::ledger.environment, $3::timestamptz, $4::bigint[]
-WHERE NOT EXISTS (
+SELECT a.app_id, $2::text::ledger.environment, $3::timestamptz, $4::bigint[]
+FROM ledger.app a
+WHERE a.app_id = $1::int AND a.sealed_secret IS NOT DISTINCT FROM $6::bytea AND NOT EXISTS (
     SELECT FROM ledger.secret_trial k
     WHERE k.app_id = $1::int AND k.environment = $2::text::ledger.environment AND k.refused_at IS NOT NULL
       AND (k.refused_receipts @> $4::bigint[] OR cardinality(k.refused_receipts) >= $5::int))
@@ -251,7 +252,7 @@ UPDATE ledger.secret_trial t
 SET try_at = now() + make_interval(secs => $1::float8)
 FROM ledger.app a
 WHERE t.try_at <= now() AND (t.paused_since IS NOT NULL OR t.refused_at IS NOT NULL AND EXISTS (
-        SELECT FROM ledger.subscription s WHERE s.app_id = t.app_id))
+        SELECT FROM ledger.subscription s WHERE s.app_id = t.app_id OFFSET 0))
   AND a.app_id = t.app_id AND a.removed_at IS NULL AND t.app_id = COALESCE($2::int, t.app_id)
 RETURNING t.app_id, t.environment::text AS environment, t.refused_at, t.paused_since IS NOT NULL AS paused, now() AS began_at
 

@@ -92,6 +92,9 @@ package struct App: Sendable, Hashable {
     /// Why verifyReceipt is not asked although the checks go on, because the Server API makes them.
     package var heldSecrets: [Pause] { verifier == .verifyReceipt ? [] : sorted(secretPauses) }
 
+    /// Why the Server API is not asked although the checks go on, because verifyReceipt makes them: Apple refuses the key.
+    package var heldKeys: [Pause] { verifier == .serverAPI ? [] : sorted(callPauses.filter(\.value.isOfKey)) }
+
     private func sorted(_ pauses: [StoreEnvironment: Pause]) -> [Pause] {
         StoreEnvironment.allCases.compactMap { pauses[$0] }
     }

@@ -112,7 +112,7 @@ extension LedgerApps {
         _ = try await write(
             Queries.noteRefusedSecret,
             .int4(app.id), .text(environment.rawValue), .instant(instant), .int8s(receipts.sorted().map(\.number)),
-            .int4(App.SecretDoubt.receiptsMax))
+            .int4(App.SecretDoubt.receiptsMax), .bytea(app.sealedSecret))
     }
 
     /// Records that Apple accepted an app's present secret in a call that began at `instant`; writes it only once.

@@ -98,6 +98,8 @@ package struct LedgerStatus: Sendable {
     package let pauses: [(bundleID: BundleID, pause: App.Pause)]
     /// Apps that only the Server API is asked about, because Apple refuses their shared secret, with the reason.
     package let heldSecrets: [(bundleID: BundleID, pause: App.Pause)]
+    /// Apps whose server key Apple refuses while verifyReceipt makes the checks, with the reason.
+    package let heldKeys: [(bundleID: BundleID, pause: App.Pause)]
     /// Where Apple accepts only an app's previous shared secret, with which checks go on; since when.
     package let previousSecrets: [(bundleID: BundleID, environment: StoreEnvironment, since: Instant)]
     /// Where Apple refused an app's shared secret about receipts, and no trial has told whether it accepts it.
@@ -159,6 +161,7 @@ extension LedgerOperations {
             feedFormerID: try row.textIfPresent("former_id"), feedRenewedAt: try row.instantIfPresent("renewed_at"),
             isFeedAnywhere: try row.bool("is_anywhere"), workers: try row.int8("workers"),
             lastCheckedAt: try row.instantIfPresent("last_checked_at"), pauses: pauses, heldSecrets: heldSecrets,
+            heldKeys: apps.flatMap { app in app.heldKeys.map { (app.bundleID, $0) } },
             previousSecrets: apps.flatMap { app in
                 StoreEnvironment.allCases.compactMap { environment in
                     app.previousSecrets[environment].map { (app.bundleID, environment, $0) }

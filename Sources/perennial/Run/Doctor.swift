@@ -274,14 +274,16 @@ extension Diagnosis {
                 "apps", false,
                 "\(pause.place(in: app.bundleID)) is paused until \(pause.until.iso8601): \(pause.reason)")
         }
-        for held in app.heldSecrets { note("apps", false, "\(name): \(held.reason)") }
+        for held in app.heldSecrets + app.heldKeys { note("apps", false, "\(name): \(held.reason)") }
         for environment in StoreEnvironment.allCases where app.previousSecrets[environment] != nil {
             note(
                 "apps", false,
                 "\(name): Apple accepts only the previous shared secret in \(environment.rawValue); run `perennial app "
                     + "rotate-secret`.")
         }
-        guard app.pauses.isEmpty, app.heldSecrets.isEmpty, app.previousSecrets.isEmpty else { return }
+        guard app.pauses.isEmpty, app.heldSecrets.isEmpty, app.heldKeys.isEmpty, app.previousSecrets.isEmpty else {
+            return
+        }
         guard app.hasSecret || app.serverKey != nil else {
             return note(
                 "apps", false,

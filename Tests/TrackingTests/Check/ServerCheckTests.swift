@@ -28,6 +28,8 @@ struct ServerCheckTests {
             let app = try await line.served.ledger.apps.app(ServedLedger.app)
             #expect(app.pause == nil && app.pauses == [], "verifyReceipt is asked on")
             #expect(app.callPauses[.production]?.reason.contains("401") == true && app.callPauses[.sandbox] == nil)
+            let held = try await line.served.ledger.operations.status().heldKeys
+            #expect(held.map(\.pause.environment) == [.production], "the status says so")
             _ = try await line.tracker.check(receipt)
             #expect(line.server.asked.count == 1, "nothing is asked meanwhile")
             #expect(try await line.rows(Self.state) == ["0 0"])
@@ -53,6 +55,7 @@ struct ServerCheckTests {
             try await line.verify(by: .serverAPI)
             #expect(try await ledger.apps.app(ServedLedger.app).pauses.map(\.environment) == [.production])
             #expect(try await ledger.apps.app(ServedLedger.app).onlyEnvironment == .sandbox)
+            #expect(try await ledger.apps.app(ServedLedger.app).heldKeys == [])
             #expect(try await due() == 0)
             #expect(try await due(sandbox: true) == 1)
             let because = "SELECT paused_because LIKE '%401%' AS why FROM perennial.receipt_now"

@@ -411,6 +411,22 @@ struct SecretTrialTests {
         }
     }
 
+    @Test("A refusal in a call that began with another secret says nothing against the present one")
+    func lateRefusal() async throws {
+        try await World.with { world in
+            #expect(try await world.send(0, own: .production) == .verified)
+            let claim = try await world.served.ledger.claims.claim(
+                ReceiptID(1), for: try await world.tracker.identity.worker(of: world.tracker), leaseSeconds: 60)
+            world.store.change { $0.secret = "rotated" }
+            try await world.served.ledger.apps.rotateSecret(of: ServedLedger.app, to: "rotated")
+            #expect(try await world.tracker.check(claim).settled.first?.outcome == .rejected)
+            #expect(try await world.app.secretDoubts.isEmpty)
+            _ = world.store.calls
+            await world.tracker.trySecrets()
+            #expect(world.store.calls == 0)
+        }
+    }
+
     @Test("The verdict on a secret that was replaced meanwhile changes nothing")
     func replaced() async throws {
         try await World.with { world in
