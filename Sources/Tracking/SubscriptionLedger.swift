@@ -160,6 +160,8 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
     /// The kind of a refusal, for callers that map it to an exit status or an HTTP status.
     package enum Kind: Sendable, Hashable {
         case notFound
+        /// No app has this bundle id.
+        case unknownApp(BundleID)
         /// The thing exists already, or what exists is in the way.
         case exists
         case invalid
@@ -180,6 +182,12 @@ package struct LedgerError: Error, Sendable, Hashable, CustomStringConvertible {
     }
 
     package var description: String { message }
+
+    static func unknownApp(
+        _ bundleID: BundleID, _ remedy: String = "add it with `perennial app add`."
+    ) -> LedgerError {
+        LedgerError(.unknownApp(bundleID), "No app has the bundle id \(bundleID); \(remedy)")
+    }
 
     /// An erasure renamed a customer, or removed a receipt, between two statements of a transaction.
     static let erasedMeanwhile = LedgerError(.busy, "The customer is erased at this moment; send the request again.")

@@ -18,14 +18,15 @@ struct ReceiptUploads: Sendable {
     let tracker: Tracker
     let limits: ServerLimits
 
-    /// Submits a receipt and returns what its sender may know of the customer's purchases. Throws a problem for an
-    /// unknown app; `ReceiptDataError` and `LedgerError` for what cannot be stored.
+    /// Submits a receipt and returns what its sender may know of the customer's purchases. Throws
+    /// `ReceiptDataError` and `LedgerError` for what cannot be stored.
     func answer(
         to submission: Submission, asking question: UploadQuestion, by actor: Actor?
     ) async throws -> UploadAnswer {
         // When the sender gets an answer at the latest.
         let end = ContinuousClock.now + .seconds(limits.waitSeconds(for: question.purpose))
-        switch try await submitted(submission, by: actor) {
+        let tracker = actor.map(tracker.acting(as:)) ?? tracker
+        switch try await tracker.submit(submission, within: limits.submission) {
         case .pending(let receiptID, let reason, let heldSeconds):
             // The reason may name the database. The caller only needs to know that the receipt is stored.
             tracker.logger.debug("a receipt waits", metadata: ["receipt": "\(receiptID)", "reason": "\(reason)"])
@@ -90,14 +91,5 @@ struct ReceiptUploads: Sendable {
     private func order(of question: UploadQuestion) async throws -> Order? {
         guard let id = question.orderID else { return nil }
         return try await tracker.ledger.orders.read(id, of: question.bundleID)
-    }
-
-    private func submitted(_ submission: Submission, by actor: Actor?) async throws -> SubmissionAnswer {
-        do {
-            let tracker = actor.map(tracker.acting(as:)) ?? tracker
-            return try await tracker.submit(submission, within: limits.submission)
-        } catch let error as LedgerError where error.kind == .notFound {
-            throw Problem.unknownApp(submission.bundleID.text)
-        }
     }
 }

@@ -328,7 +328,7 @@ final class KnownApps: Sendable {
         let asked = ContinuousClock.now
         let apps = try await tracker.ledger.apps.registered(forLookupOf: bundleID)
         guard let app = apps.first(where: { $0.bundleID == bundleID }) else {
-            throw Problem.unknownApp(bundleID.text)
+            throw Problem.unknownApp(bundleID)
         }
         known.withLock { known in
             for app in apps.count <= Self.entriesMax ? apps : [app] {

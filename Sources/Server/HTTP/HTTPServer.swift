@@ -51,7 +51,7 @@ package struct HTTPServer: Service {
         let calls = DeviceCalls(
             ledger: tracker.ledger.orders, limits: limits.narrowed(bytesMax: DeviceCalls.bodyBytesMax))
         PostReceipt(uploads: uploads).addRoute(to: keyed)
-        GetReceipt(ledger: tracker.ledger).addRoute(to: keyed)
+        GetReceipt(ledger: tracker.ledger, apps: apps).addRoute(to: keyed)
         GetEntitlements(ledger: tracker.ledger, apps: apps, counters: counters)
             .addRoute(to: KeyedRoutes(routes: brief, authenticator: authenticator))
         PostBatch(ledger: tracker.ledger, apps: apps, counters: counters, limits: limits).addRoute(to: keyed)

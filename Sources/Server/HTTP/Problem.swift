@@ -2,6 +2,7 @@ import AppStore
 import Hummingbird
 import JSON
 import Logging
+import Subscriptions
 import Synchronization
 import Tracking
 
@@ -44,7 +45,7 @@ struct Problem: Error, Sendable {
         return .object(body)
     }
 
-    static func unknownApp(_ bundleID: String) -> Problem {
+    static func unknownApp(_ bundleID: BundleID) -> Problem {
         Problem(.unknownApp, "No app has the bundle id \(bundleID); register it with `perennial app add`.")
     }
 
@@ -135,6 +136,7 @@ extension Problem {
     private init(telling error: LedgerError) {
         switch error.kind {
         case .notFound: self = Problem(.notFound, error.message)
+        case .unknownApp(let bundleID): self = .unknownApp(bundleID)
         case .exists: self = Problem(.conflict, error.message)
         case .invalid: self = Problem(.invalid, error.message)
         case .busy: self = .unavailable(error.message, retryAfterSeconds: 1)

@@ -191,9 +191,11 @@ extension Problem {
 /// `GET /v1/apps/{bundle}/receipts/{id}`: the status of one stored receipt, never the receipt itself.
 struct GetReceipt: Sendable {
     let ledger: SubscriptionLedger
+    let apps: KnownApps
 
     func addRoute(to routes: KeyedRoutes) {
         routes.ofApp(needing: .read).get("/v1/apps/{bundle}/receipts/{id}") { _, context in
+            try await apps.require(context.bundleID)
             let id = try context.parameters.decoded("id")
             guard let number = Int64.ofDigits(id),
                 let receipt = try await ledger.customers.receipts(

@@ -29,7 +29,7 @@ struct WebhookRoutes: Sendable {
     private func add(_ request: Request, _ context: KeyContext) async throws -> Response {
         let body = try await limits.json(AddBody.self, of: request)
         let app = body.app.map { BundleID($0) } ?? context.key.bundleID
-        if let own = context.key.bundleID, app != own { throw Problem.unknownApp(app?.text ?? "") }
+        if let own = context.key.bundleID, app != own { throw Problem.unknownApp(app ?? "") }
         let environment = body.environment.flatMap(StoreEnvironment.init(rawValue:))
         if environment == nil, body.environment != nil {
             throw Problem(.invalid, "The body's environment is Production or Sandbox, or it is left out.")
@@ -117,7 +117,7 @@ private struct StartText: Decodable, Sendable {
         let container = try decoder.singleValueContainer()
         let word = (try? container.decode(String.self)).flatMap { Int64($0) == nil ? $0 : nil }
         text = try word ?? "\(container.number(in: 1...Int64.max))"
-        if Instant(iso8601: text) != nil { try Instant.requireOffset(text, as: "The body's from") }
+        if Instant(iso8601: text) != nil { _ = try Instant(asked: text, as: "The body's from") }
     }
 }
 

@@ -159,7 +159,7 @@ extension LedgerApps {
 
     /// Removes an app without receipts, its secrets, its keys and the webhooks for it alone, and ends its API keys and its
     /// address of notifications. Events, figures and its catalog stay, should it be registered again, which then asks
-    /// verifyReceipt. Throws `notFound` for an unknown app, `exists` while receipts of it are stored.
+    /// verifyReceipt. Throws `unknownApp` for an unknown app, `exists` while receipts of it are stored.
     package func remove(_ bundleID: BundleID, deciding decision: ManualDecision) async throws {
         let app = try await app(bundleID)
         let removed = try await write(

@@ -16,15 +16,13 @@ extension LedgerApps {
         return try apps(try await reads.queryPrimary(Queries.readApps))
     }
 
-    /// Returns the app with the given bundle id; throws `notFound` otherwise, naming up to five registered apps.
+    /// Returns the app with the given bundle id; throws `unknownApp` otherwise, naming up to five registered apps.
     package func app(_ bundleID: BundleID) async throws -> App {
         let apps = try await all()
         guard let app = apps.first(where: { $0.bundleID == bundleID }) else {
+            guard !apps.isEmpty else { throw LedgerError.unknownApp(bundleID) }
             let known = apps.prefix(5).map(\.bundleID.text).joined(separator: ", ")
-            throw LedgerError(
-                .notFound,
-                "No app has the bundle id \(bundleID); "
-                    + (apps.isEmpty ? "add it with `perennial app add`." : "registered are \(known)."))
+            throw LedgerError.unknownApp(bundleID, "registered are \(known).")
         }
         return app
     }

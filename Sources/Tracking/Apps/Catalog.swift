@@ -5,7 +5,7 @@ package import Subscriptions
 
 extension LedgerApps {
     /// Replaces the whole catalog of an app with the given products; earlier grants remain true for the time before
-    /// now. Throws `invalid` for an empty entitlement name, `notFound` for an unknown app.
+    /// now. Throws `invalid` for an empty entitlement name, `unknownApp` for an unknown app.
     package func applyCatalog(_ products: [CatalogProduct], to bundleID: BundleID) async throws {
         guard !products.contains(where: { $0.entitlements.contains("") }) else {
             throw LedgerError(
@@ -54,7 +54,7 @@ extension LedgerApps {
             .instants(offers.map(\.offer.from)), .instants(offers.map(\.offer.until)), .bools(offers.map(\.offer.once)))
     }
 
-    /// Returns the catalog of an app as it applies now; throws `notFound` for an unknown app.
+    /// Returns the catalog of an app as it applies now; throws `unknownApp` for an unknown app.
     package func catalog(of bundleID: BundleID) async throws -> [CatalogProduct] {
         _ = try await app(bundleID)
         return try await database.transaction { transaction in

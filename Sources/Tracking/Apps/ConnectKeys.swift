@@ -66,7 +66,7 @@ package struct ServerKeyText: Sendable {
 extension LedgerApps {
     /// Stores the key that signs an app's requests to the Server API, in place of an earlier one; a pause because Apple
     /// refused that one ends. Workers take up what only the Server API can be asked about, and no receipt polls. Throws
-    /// `notFound` for an unknown app, `invalid` without a master key or an issuer.
+    /// `unknownApp` for an unknown app, `invalid` without a master key or an issuer.
     package func storeServerKey(_ key: ConnectKey, of bundleID: BundleID) async throws {
         guard let issuer = key.name.issuer else {
             throw LedgerError(
@@ -109,7 +109,7 @@ extension LedgerApps {
 }
 
 extension LedgerApps {
-    /// Stores an app's key for promotional offers; throws `notFound` for an unknown app, `invalid` without a master key.
+    /// Stores an app's key for promotional offers; throws `unknownApp` for an unknown app, `invalid` without a master key.
     package func storeOfferKey(_ key: ConnectKey, of bundleID: BundleID) async throws {
         let sealed = try requiredSeal().seal(key.key.pemRepresentation, for: Self.offerKeyOwner(bundleID))
         let rows = try await write(

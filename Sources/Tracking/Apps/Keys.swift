@@ -64,7 +64,7 @@ package struct ListedAPIKey: Sendable {
 }
 
 extension LedgerApps {
-    /// Creates a key; its text cannot be read again. Throws `invalid` for a bad rate, `notFound` for an unknown app.
+    /// Creates a key; its text cannot be read again. Throws `invalid` for a bad rate, `unknownApp` for an unknown app.
     package func createKey(
         scope: Scope, for bundleID: BundleID?, rate: RequestRate = .usual
     ) async throws -> (id: Int32, secret: String) {
@@ -80,8 +80,7 @@ extension LedgerApps {
                 Queries.createKey, .bytea(secret.sha256), .text(scope.rawValue), .text(bundleID?.text),
                 .float8(rate.perSecond), .float8(rate.burst))
             guard let id = try rows.first?.int4("key_id") else {
-                throw LedgerError(
-                    .notFound, "No app has the bundle id \(bundleID?.text ?? ""); see `perennial app list`.")
+                throw LedgerError.unknownApp(bundleID ?? "", "see `perennial app list`.")
             }
             try ledger.audit(
                 .keyCreated, app: bundleID, detail: ["key": "\(id)", "scope": scope.rawValue], in: transaction)

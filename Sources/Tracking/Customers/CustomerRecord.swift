@@ -220,7 +220,7 @@ package struct PurchaseHistory: Sendable, Hashable {
 
 extension LedgerCustomers {
     /// Returns what a customer ordered and what was delivered, by any of the customer's names: the newest `limit` orders,
-    /// changes of each and deliveries. An unknown customer has nothing; throws `notFound` for an unknown app.
+    /// changes of each and deliveries. An unknown customer has nothing; throws `unknownApp` for an unknown app.
     package func purchaseHistory(
         of customer: String, in bundleID: BundleID, limit: Int32
     ) async throws -> PurchaseHistory {

@@ -23,7 +23,7 @@ extension LedgerCustomers {
     /// not delivered, and skips due deliveries. The reason of the erasure, periods, prices and events stay. What the customer
     /// sends later belongs to a new customer.
     ///
-    /// Throws `notFound` for an unknown app or customer, `busy` while Apple is asked about one of the customer's receipts.
+    /// Throws `unknownApp`, `notFound` for an unknown customer, `busy` while Apple is asked about one of the customer's receipts.
     package func erase(
         _ customer: String, of bundleID: BundleID, deciding decision: ManualDecision
     ) async throws -> CustomerErasure {

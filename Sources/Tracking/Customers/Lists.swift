@@ -36,10 +36,10 @@ package struct SubscriptionPlace: Sendable, Hashable {
 
 /// Lists of everything that an app has, page by page. Each page is found by index.
 extension LedgerCustomers {
-    /// Returns whether an app has a customer with this id, or a name that was merged. Throws `notFound` for an unknown app.
+    /// Returns whether an app has a customer with this id, or a name that was merged. Throws `unknownApp` for an unknown app.
     package func isKnown(_ customer: String, of bundleID: BundleID) async throws -> Bool {
         let found = try await query(Queries.findCustomer, .text(bundleID.text), .text(customer), .instant(nil))
-        guard let row = found.first else { throw LedgerError(.notFound, "There is no app \(bundleID).") }
+        guard let row = found.first else { throw LedgerError.unknownApp(bundleID) }
         return try row.int8IfPresent("customer_id") != nil
     }
     /// Returns at most `limit` customers whose names come after one and begin with `prefix`, by their bytes; no erased ones.

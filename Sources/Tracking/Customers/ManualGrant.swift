@@ -108,7 +108,7 @@ package struct GrantRequest: Sendable, Hashable {
 
 extension LedgerCustomers {
     /// Grants an entitlement to a customer manually, from now until `until` (nil: without an end), in place of a running
-    /// one; creates an unknown customer. Throws `notFound` for an unknown app, `invalid` for an end in the past.
+    /// one; creates an unknown customer. Throws `unknownApp` for an unknown app, `invalid` for an end in the past.
     package func grant(
         _ entitlement: String, to customer: String, of bundleID: BundleID, until: Instant?,
         deciding decision: ManualDecision

@@ -163,7 +163,7 @@ extension LedgerCustomers {
             try transaction.query(Queries.holdSnapshot)
             let found = try transaction.query(
                 Queries.findCustomer, .text(bundleID.text), .text(customer), .instant(time))
-            guard let row = found.first else { throw LedgerError(.notFound, "The app \(bundleID) is gone.") }
+            guard let row = found.first else { throw LedgerError.unknownApp(bundleID) }
             let id = try row.int8IfPresent("customer_id")
             let reading = ReasonsReading(app: app, at: try row.instant("at"), read: read, transaction: transaction)
             return Reasons(

@@ -42,14 +42,14 @@ package struct NotificationToken: Sendable, Hashable {
 }
 
 extension LedgerApps {
-    /// Replaces the app's notification address; returns its secret part only now. Throws `notFound` for an unknown app.
+    /// Replaces the app's notification address; returns its secret part only now. Throws `unknownApp` for an unknown app.
     package func openNotifications(of bundleID: BundleID) async throws -> NotificationToken {
         let token = NotificationToken()
         try await setNotificationAddress(of: bundleID, digest: token.digest)
         return token
     }
 
-    /// Removes the app's notification address; throws `notFound` for an unknown app.
+    /// Removes the app's notification address; throws `unknownApp` for an unknown app.
     package func closeNotifications(of bundleID: BundleID) async throws {
         try await setNotificationAddress(of: bundleID, digest: nil)
     }

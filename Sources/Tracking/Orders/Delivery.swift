@@ -78,7 +78,7 @@ extension LedgerDeliveries {
     /// Returns the deliveries of an app after a position, at most `limit`, in a state and of a customer where given.
     ///
     /// Positions are given after the commit, without gaps, so that a reader by position misses none. Reads from the
-    /// primary. Throws `notFound` for an unknown app, `invalid` for what can be no customer's id.
+    /// primary. Throws `unknownApp` for an unknown app, `invalid` for what can be no customer's id.
     package func read(
         of bundleID: BundleID, state: Delivery.State? = nil, customer: String? = nil,
         environment: StoreEnvironment = .production, after position: Int64, limit: Int

@@ -39,7 +39,7 @@ package struct Order: Sendable, Hashable {
 }
 
 extension LedgerOrders {
-    /// Returns an order of an app, and of a customer by any name if given; throws `notFound` for an unknown app.
+    /// Returns an order of an app, and of a customer by any name if given; throws `unknownApp` for an unknown app.
     package func read(_ id: String, of bundleID: BundleID, orderedBy customer: String? = nil) async throws -> Order? {
         if let id = Self.canonical(id) {
             let rows = try await query(Queries.readOrder, .text(bundleID.text), .text(id), .text(customer))
@@ -58,7 +58,7 @@ extension LedgerOrders {
     }
 
     /// Returns the orders of a customer, by any name, oldest first: those after the order `after`, at most `limit`. Throws
-    /// `notFound` for an unknown app, `invalid` for an `after` that is no order's id.
+    /// `unknownApp` for an unknown app, `invalid` for an `after` that is no order's id.
     package func read(
         of customer: String, in bundleID: BundleID, state: OrderState? = nil, after: String? = nil, limit: Int
     ) async throws -> [Order] {

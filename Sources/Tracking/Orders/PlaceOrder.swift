@@ -81,7 +81,7 @@ extension LedgerOrders {
     ///
     /// A repetition with the same `requestKey` within 24 hours returns the same answer. A non-consumable that the
     /// customer owns is delivered already. Throws `invalid` for a request that cannot be placed, `exists` when the key
-    /// placed another request, `exhausted` for too many open orders, `notFound` for an unknown app.
+    /// placed another request, `exhausted` for too many open orders, `unknownApp` for an unknown app.
     package func place(_ request: OrderRequest, of bundleID: BundleID, requestKey: String) async throws -> PlacedOrder {
         try Self.require(request, requestKey: requestKey)
         guard let seal = ledger.seal else { throw LedgerError(.mismatch, "Orders need PERENNIAL_MASTER_KEY.") }

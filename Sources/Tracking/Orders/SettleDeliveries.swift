@@ -21,7 +21,7 @@ extension LedgerDeliveries {
     /// the same order. Repetition changes nothing. A skipped delivery stays skipped.
     ///
     /// What happened since a turn appeared, such as a refund, brings the next turn now. The audit has users here, not keys:
-    /// a delivery names its key. Throws `notFound` for an unknown app, `invalid` for more than `acknowledgedMax`.
+    /// a delivery names its key. Throws `unknownApp` for an unknown app, `invalid` for more than `acknowledgedMax`.
     package func acknowledge(_ ids: [Int64], of bundleID: BundleID) async throws -> [AcknowledgedDelivery] {
         guard ids.count <= Self.acknowledgedMax else {
             throw LedgerError(.invalid, "One call acknowledges at most \(Self.acknowledgedMax) deliveries.")

@@ -123,7 +123,7 @@ struct Shop: Sendable {
 
 extension LedgerOffers {
     /// Returns what an app offers a customer on a device, by product id; nil and an unknown customer get a newcomer's.
-    /// Nothing is written. Throws `notFound` for an unknown app, `invalid` for what is no customer's or device's id.
+    /// Nothing is written. Throws `unknownApp` for an unknown app, `invalid` for what is no customer's or device's id.
     package func products(
         for customer: String?, on device: String?, of bundleID: BundleID
     ) async throws -> [ProductOnOffer] {
@@ -146,7 +146,7 @@ extension LedgerOffers {
             try await read(Queries.listProducts, app, fromPrimary: fromPrimary), offers: try await offers)
     }
 
-    /// Returns what counts for what a customer is offered; throws `notFound` for an unknown app.
+    /// Returns what counts for what a customer is offered; throws `unknownApp` for an unknown app.
     func buyer(
         _ customer: String?, deviceHash: [UInt8]? = nil, of bundleID: BundleID, fromPrimary: Bool
     ) async throws -> Buyer {
@@ -155,7 +155,7 @@ extension LedgerOffers {
             [.text(bundleID.text), .text(customer), .bytea(deviceHash), .int4(Buyer.holdingsMax)],
             fromPrimary: fromPrimary)
         guard let buyer = try Buyer(rows: rows) else {
-            throw LedgerError(.notFound, "No app has the bundle id \(bundleID); add it with `perennial app add`.")
+            throw LedgerError.unknownApp(bundleID)
         }
         return buyer
     }

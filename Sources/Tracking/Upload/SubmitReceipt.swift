@@ -247,9 +247,7 @@ extension Tracker {
 
     private func upload(of submission: Submission, among apps: [BundleID: App]) async -> Result<Upload, any Error> {
         guard let app = apps[submission.bundleID] else {
-            return .failure(
-                LedgerError(
-                    .notFound, "No app has the bundle id \(submission.bundleID); add it with `perennial app add`."))
+            return .failure(LedgerError.unknownApp(submission.bundleID))
         }
         do {
             return .success(try await Upload(submission, app: app, verifier: signedTexts))

@@ -159,7 +159,7 @@ extension LedgerWebhooks {
     static let secretsMax = 10
 
     /// Adds a webhook, with a new secret where none is given. Returns it and the secret, which cannot be read again.
-    /// Throws `invalid` for a URL, a kind, a concurrency or a start that cannot be, `notFound` for an unknown app.
+    /// Throws `invalid` for a URL, a kind, a concurrency or a start that cannot be, `unknownApp` for an unknown app.
     package func add(
         url: String, app bundleID: BundleID? = nil, kinds: [String]? = nil, environment: StoreEnvironment? = nil,
         concurrency: Int = concurrencyUsual, secret: WebhookSecret? = nil, from start: WebhookStart = .now

@@ -82,13 +82,17 @@ struct OfferKeyTests {
             #expect(try await test.appNow().offerKey == ConnectKeyName(id: "K2", issuer: nil))
             try await apps.removeOfferKey(of: app)
             #expect(try await test.appNow().offerKey == nil)
-            for attempt in [
-                { try await apps.removeOfferKey(of: app) }, { try await apps.removeOfferKey(of: "no.app") },
-                { try await apps.storeOfferKey(try ConnectKey(pem: Self.pem, id: "K"), of: "no.app") },
-                { _ = try await apps.offerKey(of: app) },
-            ] {
+            for (kind, attempt) in [
+                (.notFound, { try await apps.removeOfferKey(of: app) }),
+                (.unknownApp("no.app"), { try await apps.removeOfferKey(of: "no.app") }),
+                (
+                    .unknownApp("no.app"),
+                    { try await apps.storeOfferKey(try ConnectKey(pem: Self.pem, id: "K"), of: "no.app") }
+                ),
+                (.notFound, { _ = try await apps.offerKey(of: app) }),
+            ] as [(LedgerError.Kind, () async throws -> Void)] {
                 let error = await #expect(throws: LedgerError.self) { try await attempt() }
-                #expect(error?.kind == .notFound)
+                #expect(error?.kind == kind)
             }
             #expect(
                 try await test.rows("SELECT actor, action, detail::text FROM perennial.audit_log ORDER BY audit_id")

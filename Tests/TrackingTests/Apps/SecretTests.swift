@@ -110,12 +110,12 @@ struct SecretTests {
             try await test.ledger.apps.revokeKey(key.id)
             #expect(try await test.ledger.apps.key(withSecret: key.secret) == nil)
             #expect(try await test.ledger.apps.keys().map { $0.revokedAt != nil } == [true])
-            for bad in [
-                { try await test.ledger.apps.revokeKey(99) },
-                { _ = try await test.ledger.apps.createKey(scope: .read, for: "no.app") },
-            ] {
+            for (kind, bad) in [
+                (.notFound, { try await test.ledger.apps.revokeKey(99) }),
+                (.unknownApp("no.app"), { _ = try await test.ledger.apps.createKey(scope: .read, for: "no.app") }),
+            ] as [(LedgerError.Kind, () async throws -> Void)] {
                 let error = await #expect(throws: LedgerError.self) { try await bad() }
-                #expect(error?.kind == .notFound)
+                #expect(error?.kind == kind)
             }
         }
     }

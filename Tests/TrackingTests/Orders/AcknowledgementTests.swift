@@ -55,7 +55,7 @@ struct AcknowledgementTests {
                 let error = await #expect(throws: LedgerError.self) {
                     try await test.ledger.deliveries.acknowledge(ids, of: "com.example.none")
                 }
-                #expect(error?.kind == .notFound)
+                #expect(error?.kind == .unknownApp("com.example.none"))
             }
             #expect(try await test.deliveries() == ["1 purchase due ann 100"])
         }
