@@ -23,7 +23,7 @@ struct GetEvents: Sendable {
             let after = try request.number("after", from: 0, upTo: .max) ?? 0
             let limit = try request.number("limit", from: 1, upTo: Self.eventsMax) ?? Self.eventsUsual
             let wait = try request.number("wait", from: 0, upTo: Self.waitSecondsMax) ?? 0
-            let feed = request.uri.queryParameters.get("feed")
+            let feed = try request.uuid("feed")
             var page = try await ledger.feed.read(after: after, app: context.key.bundleID, limit: Int(limit))
             let end = ContinuousClock.now + .seconds(wait)
             while true {
@@ -41,7 +41,7 @@ struct GetEvents: Sendable {
     /// Throws a problem for a cursor of another feed. A position that this feed never issued is one too: a consumer
     /// that continued from it would miss the events in between.
     private func refuseOtherFeed(_ head: FeedHead, feed: String?, after: Int64) throws {
-        guard feed.map({ $0.lowercased() == head.feed }) ?? true, after <= head.position else {
+        guard feed ?? head.feed == head.feed, after <= head.position else {
             throw Problem(
                 .otherFeed,
                 "The cursor is not of this feed, as after a restore: read what you mirror anew, then go on from here.",

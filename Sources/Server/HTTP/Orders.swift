@@ -62,7 +62,7 @@ struct OrderRoutes: Sendable {
         try Upload.requireValidCustomerID(customer)
         let orders = try await ledger.orders.read(
             of: customer, in: context.bundleID,
-            state: try request.word("state", OrderState.self), after: request.uri.queryParameters.get("after"),
+            state: try request.word("state", OrderState.self), after: try request.uuid("after"),
             limit: Int(limit))
         let next = orders.count == Int(limit) ? orders.last?.id : nil
         return Response(["orders": .array(orders.map(\.json)), "next": .optional(next)])
@@ -275,6 +275,7 @@ struct DeviceCalls: Sendable {
         _ type: Body.Type, of request: Request, about order: String, _ context: CallerContext,
         isProved: (Body) async throws -> Bool
     ) async throws -> Body {
+        try request.requireQuery(known: [])
         let address = context.source(of: request, behind: limits.trustedProxies)
         let asked = WrongProof(address: address, order: order)
         let body: Body

@@ -197,7 +197,7 @@ struct ProblemMiddleware: RouterMiddleware {
         var response: Response
         do {
             try request.requireWholePath()
-            try request.requireQueryWithoutNUL()
+            try request.requireReadableAddress()
             response = try await next(request, context)
         } catch {
             let problem = Problem(telling: error)

@@ -1,6 +1,7 @@
 import Foundation
 import HTTPTypes
 import Hummingbird
+import JSON
 import Subscriptions
 import Tracking
 
@@ -38,14 +39,22 @@ extension ServerLimits {
     }
 
     /// Returns the body decoded from JSON. Throws a problem for a content type other than JSON, unless it is absent,
-    /// and for an unknown field. Handlers call it before their own queries, so that a useless body costs none of them.
+    /// and for an unknown or repeated field, which another reader of the body could take for another value. Handlers call
+    /// it before their own queries, so that a useless body costs none of them.
     func json<Body: KnownFields>(_ type: Body.Type, of request: Request) async throws -> Body {
         if let type = request.headers[.contentType], !Self.isJSON(type) {
             throw Problem(
                 .unsupportedMedia, "Send the body as application/json.", headers: [.accept: "application/json"])
         }
         let data = Data(try await body(of: request).readableBytesView)
-        return try JSONDecoder().decode(OnlyKnownFields<Body>.self, from: data).body
+        // The decoder alone also takes UTF-16, a comma at the end of a list, and the first of two equal fields.
+        guard let document = try? JSONDocument(Array(data)) else { throw Problem(.invalid, "The body is not JSON.") }
+        guard document.nodes[JSONDocument.root].kind == .object else {
+            throw Problem(.invalid, "The body's outermost value has the wrong type.")
+        }
+        let given = document.keys(JSONDocument.root).map { document.unescaped(document.nodes[$0]) }
+        try Problem.refuse(given, known: Body.CodingKeys.allCases.map(\.stringValue), as: "body's field")
+        return try JSONDecoder().decode(Body.self, from: data)
     }
 
     /// Returns whether the type is or is built on `application/json` (RFC 9110, section 8.3.1; RFC 6838, section 4.2.8).
@@ -62,25 +71,6 @@ extension ServerLimits {
 /// A body whose fields are all known. An unknown field is refused, because its sender would believe that it was read.
 protocol KnownFields: Decodable, Sendable {
     associatedtype CodingKeys: CodingKey, CaseIterable
-}
-
-/// A body that is decoded only if all its fields are known.
-struct OnlyKnownFields<Body: KnownFields>: Decodable, Sendable {
-    let body: Body
-
-    /// Decodes a body. Throws `Problem` for an unknown field.
-    init(from decoder: any Decoder) throws {
-        let given = try decoder.container(keyedBy: AnyName.self).allKeys.map(\.stringValue)
-        try Problem.refuseUnknown(given, known: Body.CodingKeys.allCases.map(\.stringValue), as: "body's field")
-        body = try Body(from: decoder)
-    }
-
-    private struct AnyName: CodingKey {
-        let stringValue: String
-        var intValue: Int? { nil }
-        init(stringValue: String) { self.stringValue = stringValue }
-        init?(intValue: Int) { nil }
-    }
 }
 
 extension SingleValueDecodingContainer {
@@ -102,16 +92,21 @@ extension SingleValueDecodingContainer {
 }
 
 extension Request {
+    /// Throws a problem for an unknown name in the query, and for one that is given twice.
     func requireQuery(known: [String]) throws {
         guard uri.query != nil else { return }
         let given = uri.queryParameters.map { String($0.key) }.filter { !$0.isEmpty }
-        try Problem.refuseUnknown(given, known: known, as: "query's")
+        try Problem.refuse(given, known: known, as: "query's")
     }
 
-    /// Throws a problem for a query with a NUL, where PostgreSQL's text would end.
-    func requireQueryWithoutNUL() throws {
-        guard let query = uri.query, query.utf8.firstRange(of: "%00".utf8) != nil else { return }
-        throw Problem(.invalid, "The query has a NUL (%00), which no text here can have.")
+    /// Throws a problem for an address that some reader would take for another one: with a fragment, which no request
+    /// has, or with a query that is not percent-encoded.
+    func requireReadableAddress() throws {
+        guard !uri.string.utf8.contains(UInt8(ascii: "#")) else {
+            throw Problem(.invalid, "The address has a #, which no request has; write it as %23.")
+        }
+        guard let query = uri.query, query.percentDecoded == nil else { return }
+        throw Problem(.invalid, "The query is not percent-encoded UTF-8 text without NUL.")
     }
 
     /// Returns an instant of the query, or nil when it is absent. Throws a problem when it is invalid.
@@ -125,6 +120,13 @@ extension Request {
         guard text.utf8.count <= 18, let number = Int64.ofDigits(text), number >= lowest
         else { throw Problem(.invalid, "The query's \(name) is not a whole number from \(lowest) on.") }
         return min(number, highest)
+    }
+
+    /// Returns a UUID of the query in lower case, or nil when it is absent. Throws a problem for anything else.
+    func uuid(_ name: String) throws -> String? {
+        guard let text = uri.queryParameters.get(name) else { return nil }
+        guard let id = UUID(uuidString: text) else { throw Problem(.invalid, "The query's \(name) is not a UUID.") }
+        return id.uuidString.lowercased()
     }
 
     /// Returns a word of the query, or nil when it is absent. Throws a problem for a word that is not one of the known.
@@ -144,26 +146,33 @@ extension Request {
         var path = uri.string
         let isWhole = path.withUTF8 { bytes in
             let slash = UInt8(ascii: "/")
-            var (place, before) = (bytes.firstIndex { $0 != slash } ?? bytes.endIndex, UInt8(0))
+            let start = bytes.firstIndex { $0 != slash } ?? bytes.endIndex
+            var (place, before) = (start, UInt8(0))
             while place < bytes.endIndex, bytes[place] != UInt8(ascii: "?") {
                 if bytes[place] == slash, before == slash { return false }
                 before = bytes[place]
                 place += 1
             }
-            return true
+            // Elsewhere the last part is never an id, and people type a slash after it.
+            return before != slash || !bytes[start...].starts(with: "v1/".utf8)
         }
         guard isWhole else { throw Problem(.notFound, "The path has an empty part, such as a customer without an id.") }
     }
 }
 
 extension Problem {
-    /// Throws a problem for the first unknown name, in alphabetical order, and suggests the nearest known one.
-    fileprivate static func refuseUnknown(_ given: [String], known: [String], as place: String) throws {
-        guard let unknown = given.filter({ !known.contains($0) }).min() else { return }
-        let hint =
-            known.nearest(to: unknown).map { "the nearest name is \($0)." }
-            ?? (known.isEmpty ? "there is none to give." : "known are \(known.joined(separator: ", ")).")
-        throw Problem(.invalid, "Nothing reads the \(place) \(unknown); \(hint)")
+    /// Throws a problem for the first unknown name, in alphabetical order, and suggests the nearest known one. Throws one
+    /// for a name that is given twice, too.
+    fileprivate static func refuse(_ given: [String], known: [String], as place: String) throws {
+        if let unknown = given.filter({ !known.contains($0) }).min() {
+            let hint =
+                known.nearest(to: unknown).map { "the nearest name is \($0)." }
+                ?? (known.isEmpty ? "there is none to give." : "known are \(known.joined(separator: ", ")).")
+            throw Problem(.invalid, "Nothing reads the \(place) \(unknown); \(hint)")
+        }
+        for name in known where given.count(where: { $0 == name }) > 1 {
+            throw Problem(.invalid, "The \(place) \(name) is given more than once; give it once.")
+        }
     }
 }
 
@@ -177,15 +186,13 @@ extension Instant {
         guard let instant = Instant(iso8601: text), Self.allowed.contains(instant) else {
             throw Problem(.invalid, "\(name) is not an instant between 1970 and 9999, like 2026-11-20T12:00:00Z.")
         }
-        try Self.requireOffset(text, as: name)
+        // Its sender may mean the time of another place.
+        guard Self.namesOffset(text) else {
+            throw Problem(
+                .invalid,
+                "\(name) does not say which offset its time has; write Z for UTC, like 2026-11-20T12:00:00Z.")
+        }
         self = instant
-    }
-
-    /// Throws a problem for an instant without an offset, because its sender may mean the time of another place.
-    static func requireOffset(_ text: String, as name: String) throws {
-        guard !namesOffset(text) else { return }
-        throw Problem(
-            .invalid, "\(name) does not say which offset its time has; write Z for UTC, like 2026-11-20T12:00:00Z.")
     }
 }
 
@@ -230,15 +237,12 @@ extension HTTPFields.Element.Name {
 }
 
 extension Parameters {
-    /// Returns a path parameter with its percent encoding decoded byte by byte, so that different ids stay different.
-    /// Throws a problem for text that is not UTF-8, and for NUL, where PostgreSQL's text would end.
+    /// Returns a path parameter with its percent encoding removed. Throws a problem for text that is not UTF-8, and for
+    /// NUL.
     func decoded(_ name: String) throws -> String {
-        let encoded = String(try require(name))
-        // Most ids have no percent encoding.
-        guard encoded.utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == 0 }) else { return encoded }
-        guard let bytes = Self.bytes(percentEncoded: encoded),
-            let text = String(validating: bytes, as: UTF8.self), !bytes.contains(0)
-        else { throw Problem(.invalid, "The path's \(name) is not percent-encoded UTF-8 text.") }
+        guard let text = String(try require(name)).percentDecoded else {
+            throw Problem(.invalid, "The path's \(name) is not percent-encoded UTF-8 text.")
+        }
         return text
     }
 
@@ -248,25 +252,33 @@ extension Parameters {
         guard let number = Number.ofDigits(text) else { throw Problem(.notFound, "There is no \(thing) \(text).") }
         return number
     }
+}
 
-    /// Decodes percent-encoded text (RFC 3986, section 2.1). Returns nil for a percent sign without two hex digits.
-    private static func bytes(percentEncoded text: String) -> [UInt8]? {
+extension String {
+    /// The text with its percent encoding (RFC 3986, section 2.1) removed byte by byte, so that different texts stay
+    /// different. Nil for a percent sign without two hex digits, for what is not UTF-8, and for NUL, where PostgreSQL's
+    /// text would end.
+    fileprivate var percentDecoded: String? {
+        // Most texts have no percent encoding.
+        guard utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == 0 }) else { return self }
         var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
+        var rest = utf8[...]
+        while var byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%") {
+                guard let high = rest.popFirst()?.hexadecimalDigit, let low = rest.popFirst()?.hexadecimalDigit else {
+                    return nil
+                }
+                byte = high << 4 | low
             }
-            guard let high = rest.popFirst().flatMap(digit), let low = rest.popFirst().flatMap(digit) else {
-                return nil
-            }
-            bytes.append(high << 4 | low)
+            guard byte != 0 else { return nil }
+            bytes.append(byte)
         }
-        return bytes
+        return String(validating: bytes, as: UTF8.self)
     }
+}
 
-    private static func digit(_ byte: UInt8) -> UInt8? {
-        Character(UnicodeScalar(byte)).hexDigitValue.flatMap { byte < 0x80 ? UInt8($0) : nil }
+extension UInt8 {
+    fileprivate var hexadecimalDigit: UInt8? {
+        Character(UnicodeScalar(self)).hexDigitValue.flatMap { self < 0x80 ? UInt8($0) : nil }
     }
 }

@@ -114,7 +114,7 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
                 ("GET /v1/apps/com.example.app/customers/\(long)/entitlements", "400", "invalid"),
                 ("GET /v1/apps/\(long)/customers/kim/entitlements", "404", "unknown-app"),
                 ("GET /v1/apps/com.example.app/receipts/\(long)", "404", "not-found"),
-                ("GET /v1/events?feed=\(long)", "409", "other-feed"),
+                ("GET /v1/events?feed=\(long)", "400", "invalid"),
                 ("GET /v1/events?after=\(long)", "400", "invalid"),
                 ("POST /v1/notifications/\(long)", "404", "not-found"),
                 ("GET /\(long)", "404", "not-found"),

@@ -92,7 +92,7 @@ private let eventful: OncePerSuite<ServedLedger> = OncePerSuite(EventsTests.with
         try await reading { served, client in
             let head = try await served.ledger.feed.head()
             for query in [
-                "after=0&feed=00000000-0000-0000-0000-000000000000", "after=1&feed=x",
+                "after=0&feed=00000000-0000-0000-0000-000000000000", "feed=\(UUID())",
                 "after=\(head.position + 1)&feed=\(head.feed)", "after=\(head.position + 1)",
                 "after=999999999999999999",
             ] {

@@ -26,7 +26,7 @@ private struct Surprise: Error {
         arguments: [
             "/v1/apps/com.example.app/customers//entitlements", "/v1/apps//customers/kim",
             "/v1//apps/com.example.app/receipts/1",
-            "/v1/apps/com.example.app/receipts//1",
+            "/v1/apps/com.example.app/receipts//1", "/v1/apps/com.example.app/receipts/", "//v1/events/",
         ])
     func aPathWithAnEmptyPart(_ path: String) async throws {
         let response = try await Serving.withoutDatabase { try await $0.send(.get, path, secret: TestKey.read.secret) }

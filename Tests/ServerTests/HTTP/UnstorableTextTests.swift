@@ -13,9 +13,8 @@ struct UnstorableTextTests {
     private typealias Odd = (text: String, isRefused: Bool)
 
     private static let long = String(repeating: "a", count: 10_000)
-    /// What is not UTF-8 in an address is taken for the text that it is written as, where no path has it.
     private static let inAddresses: [Odd] = [
-        ("a%00b", true), ("%00%CC%81", true), ("%01%1B%7F%C2%85", false), ("%FF", false), (long, false),
+        ("a%00b", true), ("%00%CC%81", true), ("%01%1B%7F%C2%85", false), ("%FF", true), (long, false),
     ]
     /// What is not UTF-8 in a form is refused or replaced by a mark, as the field has it.
     private static let inForms: [Odd] = [
