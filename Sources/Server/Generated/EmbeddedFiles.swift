@@ -11,16 +11,19 @@ info:
   summary: An app's App Store purchases by customer, with their end, the reason, and since when Perennial knows them.
   description: |
     Instants are ISO 8601 in UTC with milliseconds. Those of a request name an offset, `Z` or another; one without gets
-    400. Under /v1, an unknown field of a body or an unknown name of a query gets 400, so that a misspelt one does not count as absent; Apple's notifications may contain anything. Every error
-    is an `application/problem+json` of RFC 9457; the last word of its `type` is stable. Bodies are JSON of at most 8
-    MiB. A revoked API key is refused after at most 10 seconds. Every answer has `X-Request-Id`: the caller's, if the
-    request has one of at most 128 visible ASCII characters. A key has a limit of requests a second to each server
-    (`perennial key create --rate`). Where it has one, answers below status 500 carry `RateLimit-Limit`, the requests that it
-    may make at once after a pause, `RateLimit-Remaining`, those left now, and `RateLimit-Reset`, the seconds until all
-    may be made again; further requests get 429 with `Retry-After`. HEAD works wherever GET does, and
-    OPTIONS lists the methods. Bytes that are not HTTP, and a head of more than 100 headers, of 48 KiB or with a line of
-    32 KiB, get a 400, and the connection ends. A connection that is silent for 60 seconds ends. If all connections are
-    taken, a new one waits until another one ends.
+    400. Under /v1, an unknown field of a body or an unknown name of a query gets 400, so that a misspelt one does not
+    count as absent, and so does one that is given twice; Apple's notifications may contain anything. Addresses are
+    percent-encoded UTF-8: anything else and a `#` get 400, a `+` is a plus, and a path with an empty part or a slash at
+    its end gets 404. Texts are compared by their bytes, without Unicode normalization. Every error is an
+    `application/problem+json` of RFC 9457; the last word of its `type` is stable. An app that is not registered is a
+    404 `unknown-app` everywhere. Bodies are JSON in UTF-8 of at most 8 MiB. A revoked API key is refused after at most
+    10 seconds. Every answer has `X-Request-Id`: the caller's, if the request has one of at most 128 visible ASCII
+    characters. A key has a limit of requests a second to each server (`perennial key create --rate`). Where it has one,
+    answers below status 500 carry `RateLimit-Limit`, the requests that it may make at once after a pause,
+    `RateLimit-Remaining`, those left now, and `RateLimit-Reset`, the seconds until all may be made again; further
+    requests get 429 with `Retry-After`. HEAD works wherever GET does, and OPTIONS lists the methods. Bytes that are not
+    HTTP, and a head of more than 100 headers, of 48 KiB or with a line of 32 KiB, get a 400, and the connection ends. A
+    connection that is silent for 60 seconds ends. If all connections are taken, a new one waits until another one ends.
 servers:
   - url: http://{host}:{port}
     description: The server of `perennial serve` or `perennial all`; with a reverse proxy, its own address.
@@ -104,12 +107,14 @@ paths:
         "202":
           description: |
             The receipt is stored. Apple could not be asked, or the answer says nothing about the receipt; Perennial
-            asks again. `Location` has the receipt's path. This is not a rejection: keep the customer's access as it is.
+            asks again. Or Apple vouches for it, but it lacks the purchase: `outcome` is `verified` and `result` `absent`.
+            `Location` has the receipt's path. This is not a rejection: keep the customer's access as it is.
           headers:
             Location: {$ref: "#/components/headers/Location"}
           content:
             application/json:
-              schema: {$ref: "#/components/schemas/KeptReceipt"}
+              schema:
+                anyOf: [{$ref: "#/components/schemas/KeptReceipt"}, {$ref: "#/components/schemas/VerifiedReceipt"}]
               example:
                 app: com.example.app
                 customer: c1
@@ -247,7 +252,7 @@ paths:
       operationId: listCustomers
       tags: [customers]
       parameters:
-        - {name: prefix, in: query, description: Only ids that begin with it., schema: {type: string, maxLength: 255}}
+        - {name: prefix, in: query, description: Only ids that begin with it., schema: {type: string, minLength: 1, maxLength: 255}}
         - {name: after, in: query, description: The `next` of the page before., schema: {type: string, minLength: 1, maxLength: 255}}
         - {$ref: "#/components/parameters/rows"}
       responses:
@@ -884,7 +889,7 @@ paths:
       tags: [deliveries]
       parameters:
         - {name: state, in: query, schema: {enum: [due, acknowledged, skipped]}}
-        - {name: customer, in: query, description: "Your own id, by any name.", schema: {type: string, minLength: 1}}
+        - {name: customer, in: query, description: "Your own id, by any name.", schema: {type: string, minLength: 1, maxLength: 255}}
         - {name: environment, in: query, schema: {enum: [Production, Sandbox], default: Production}}
         - {name: after, in: query, schema: {type: integer, minimum: 0, maximum: 999999999999999999, default: 0}}
         - name: limit
@@ -1225,7 +1230,7 @@ paths:
                 secret: {type: [string, "null"], description: "Your own, `whsec_` and Base64 of 24 to 64 bytes; one is made unless given."}
                 from:
                   description: "`now` (also unless given), `beginning`, a position of the feed, or an instant that is over."
-                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning, null]}, {type: string, format: date-time}]
+                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning, null]}, {$ref: "#/components/schemas/AskedInstant"}]
       responses:
         "201":
           description: The webhook with its secret.
@@ -1452,7 +1457,7 @@ paths:
               properties:
                 from:
                   description: "`now`, `beginning`, a position of the feed, or an instant."
-                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning]}, {type: string, format: date-time}]
+                  oneOf: [{type: integer, minimum: 1, maximum: 9223372036854775807}, {enum: [now, beginning]}, {$ref: "#/components/schemas/AskedInstant"}]
       responses:
         "200":
           description: The webhook.
@@ -1537,11 +1542,7 @@ paths:
   /v1/apps/{bundle}/customers/{id}/grants:
     parameters:
       - {$ref: "#/components/parameters/bundle"}
-      - name: id
-        in: path
-        required: true
-        description: Your own id of the customer, 1 to 255 characters, percent-encoded.
-        schema: {type: string}
+      - {$ref: "#/components/parameters/customer"}
     post:
       summary: Make a manual grant.
       description: >-
@@ -1572,7 +1573,9 @@ paths:
                   maxLength: 255
                   description: >-
                     A name from the catalog, or a product's id; any other name gets 400 unless `force` is true.
-                until: {type: [string, "null"], format: date-time, description: "In the future; no end if absent."}
+                until:
+                  description: In the future; no end if absent.
+                  anyOf: [{$ref: "#/components/schemas/AskedInstant"}, {type: "null"}]
                 actor: {type: string, minLength: 1, maxLength: 255, description: The actor.}
                 reason: {type: string, minLength: 1, maxLength: 1000, description: The reason.}
                 force: {type: [boolean, "null"], description: Grant a name that no product grants yet.}
@@ -1940,6 +1943,7 @@ components:
           description: The one-time purchases in the receipt.
           items:
             type: object
+            required: [environment, transaction_id, original_transaction_id, product_id, quantity, purchased_at, revoked_at, owned]
             properties:
               environment: {enum: [Production, Sandbox]}
               transaction_id: {type: string}
@@ -2107,6 +2111,7 @@ components:
         next_check_at: {type: [string, "null"], format: date-time, description: Null if no check is needed.}
     Subscription:
       type: object
+      required: [original_transaction_id, environment, product_id, state, reason, entitled, expires_at, entitled_until, flags, ownership]
       properties:
         original_transaction_id: {type: string}
         environment: {enum: [Production, Sandbox]}
@@ -2120,6 +2125,7 @@ components:
         ownership:
           description: The result of the customer's claim; null if there was nothing to decide.
           type: [object, "null"]
+          required: [answer, reason]
           properties:
             answer: {enum: [held, assigned, transferred, refused]}
             reason: {type: [string, "null"]}
@@ -2145,8 +2151,8 @@ components:
     AskedInstant:
       type: string
       format: date-time
-      pattern: '^(19[7-9]|[2-9]\d\d)\d-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z$'
-      description: Between 1970 and 9999; an offset may replace the Z.
+      pattern: '^(19[7-9]|[2-9]\d\d)\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?([Zz]|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)$'
+      description: Between 1970 and 9999 in UTC. What is finer than a millisecond is cut off; a second 60 is refused.
     BatchQuestion:
       type: object
       additionalProperties: false
@@ -2227,7 +2233,31 @@ components:
       properties: {customer: {type: [string, "null"], description: The owner.}}
     OwnedSubscription:
       type: object
-      required: [environment, original_transaction_id, product_id, state, reason, entitled, expires_at, entitled_until, flags]
+      required:
+        - environment
+        - original_transaction_id
+        - subscription_group_identifier
+        - product_id
+        - state
+        - reason
+        - entitled
+        - expires_at
+        - entitled_until
+        - will_renew
+        - renews_to_product_id
+        - flags
+        - periods
+        - started_at
+        - plan
+        - payment_number
+        - payments
+        - commitment_ends_at
+        - next_payment
+        - seats
+        - as_of
+        - checked_at
+        - stale
+        - max_age_s
       properties:
         environment: {enum: [Production, Sandbox]}
         original_transaction_id: {type: string}

@@ -67,7 +67,9 @@ struct PostReceipt: Sendable {
             $0.member("subscriptions", .array(settled.subscriptions.map { $0.json(for: owner) }))
             $0.member("vouching", settled.vouching.rawValue)
         }
-        return Response(text, status: result.word == .absent ? .accepted : .ok)
+        guard result.word == .absent else { return Response(text) }
+        let path = GetReceipt.path(of: settled.receiptID, in: question.bundleID)
+        return Response(text, status: .accepted, headers: [.location: path])
     }
 
     private func accepted(
