@@ -1689,29 +1689,7 @@ paths:
           description: The notification is stored.
           content:
             application/json:
-              schema:
-                type: object
-                required: [verification, effect, reason]
-                properties:
-                  verification:
-                    description: How far it is believed; `password` is version 1 with the app's shared secret.
-                    enum: [verified, password, unverified]
-                  effect:
-                    enum:
-                      - asked
-                      - planned
-                      - unpolled
-                      - no_facts
-                      - repeated
-                      - wrong_password
-                      - pulled
-                      - awaited
-                      - no_subscription
-                      - unknown
-                      - ignored
-                  reason:
-                    description: Why it is unverified; null where it is not.
-                    type: [string, "null"]
+              schema: {$ref: "#/components/schemas/Notified"}
               example: {verification: verified, effect: asked, reason: null}
         "400": {$ref: "#/components/responses/Problem"}
         "404": {$ref: "#/components/responses/Problem"}
@@ -1755,13 +1733,7 @@ paths:
           description: The server can answer requests.
           content:
             application/json:
-              schema:
-                type: object
-                required: [status]
-                properties:
-                  status: {enum: [ready]}
-                  primary: {enum: [there, away]}
-                  standby: {enum: [following, behind, away, foreign]}
+              schema: {$ref: "#/components/schemas/Readiness"}
               example: {status: ready}
         "503": {$ref: "#/components/responses/Unavailable"}
   /openapi.yaml:
@@ -2491,6 +2463,36 @@ components:
           format: uuid
           description: The order's; pass it to StoreKit with the purchase. Null without an order; then pass none.
         jws: {type: [string, "null"], description: "The compact JWS, in the form jws."}
+    Notified:
+      type: object
+      required: [verification, effect, reason]
+      properties:
+        verification:
+          description: How far it is believed; `password` is version 1 with the app's shared secret.
+          enum: [verified, password, unverified]
+        effect:
+          enum:
+            - asked
+            - planned
+            - unpolled
+            - no_facts
+            - repeated
+            - wrong_password
+            - pulled
+            - awaited
+            - no_subscription
+            - unknown
+            - ignored
+        reason:
+          description: Why it is unverified; null where it is not.
+          type: [string, "null"]
+    Readiness:
+      type: object
+      required: [status]
+      properties:
+        status: {enum: [ready]}
+        primary: {enum: [there, away]}
+        standby: {enum: [following, behind, away, foreign]}
     State:
       enum: [active, grace_period, billing_retry, awaiting_renewal, expired, revoked]
     Problem:

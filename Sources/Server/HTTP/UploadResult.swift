@@ -4,7 +4,7 @@ import Subscriptions
 import Tracking
 
 /// Why a device sends a receipt.
-enum UploadPurpose: String, Sendable {
+enum UploadPurpose: String, Sendable, CaseIterable {
     /// It has just bought something and waits for it, the app was launched, or the customer restores purchases.
     case purchase, launch, restore
 }
@@ -24,7 +24,7 @@ struct UploadQuestion: Sendable {
 /// What an upload answers a device: whether the purchase succeeded, what may be finished, and what to do next.
 struct UploadResult: Sendable {
     /// Whether what the device asked for is there.
-    enum Word: String {
+    enum Word: String, CaseIterable {
         /// The order is paid; without one, the purchase is stored, not revoked, and this customer's; for other purposes,
         /// the receipt is valid.
         case succeeded
@@ -37,7 +37,7 @@ struct UploadResult: Sendable {
     }
 
     /// What a device does next.
-    enum Advice: String {
+    enum Advice: String, CaseIterable {
         /// It gets a new receipt from Apple and sends that.
         case refreshReceipt = "refresh_receipt"
         /// It sends the same receipt again after `retrySeconds`.

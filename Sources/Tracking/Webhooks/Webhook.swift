@@ -6,7 +6,7 @@ package import Subscriptions
 
 /// A receiver of events as operators see it; the columns of `perennial.webhook_now` with the same names are described.
 package struct Webhook: Sendable, Hashable {
-    package enum State: String, Sendable {
+    package enum State: String, Sendable, CaseIterable {
         case on
         /// Many events in a row failed; one at a time is tried.
         case resting

@@ -1,118 +1,8 @@
-import Foundation
+import Subscriptions
 import Testing
-import Yams
+import Tracking
 
 @testable import Server
-
-/// The description of the API as YAML says it.
-private struct Description {
-    /// One method of one path.
-    struct Operation {
-        let place: String
-        let members: [String: Any]
-    }
-
-    private let document: [String: Any]
-
-    init() throws {
-        document = try #require(try Yams.load(yaml: EmbeddedFiles.openapi) as? [String: Any])
-    }
-
-    var tags: [String] { (document["tags"] as? [[String: Any]] ?? []).compactMap { $0["name"] as? String } }
-
-    var servers: [String] { (document["servers"] as? [[String: Any]] ?? []).compactMap { $0["url"] as? String } }
-
-    var operations: [Operation] {
-        (document["paths"] as? [String: [String: Any]] ?? [:]).sorted { $0.key < $1.key }.flatMap { path, methods in
-            methods.filter { $0.key != "parameters" }.compactMap { method, members in
-                (members as? [String: Any]).map { Operation(place: "\(method) \(path)", members: $0) }
-            }
-        }
-    }
-
-    /// Follows `$ref`, as in `#/components/schemas/Order`.
-    func resolved(_ value: Any?) -> [String: Any] {
-        let members = value as? [String: Any] ?? [:]
-        guard let path = members["$ref"] as? String else { return members }
-        let found = path.split(separator: "/").dropFirst().reduce(document as Any?) {
-            ($0 as? [String: Any])?[String($1)]
-        }
-        return resolved(found)
-    }
-
-    /// The JSON content of a body or of an answer.
-    func json(_ body: Any?) -> [String: Any]? {
-        (resolved(body)["content"] as? [String: Any])?["application/json"] as? [String: Any]
-    }
-
-    /// What is wrong with a value by a schema, as sentences; of the keywords, those that the description uses.
-    /// A part of `allOf` knows some of the members alone.
-    func faults(of value: Any, by schema: Any?, at place: String, isPart: Bool = false) -> [String] {
-        let schema = resolved(schema)
-        var faults: [String] = []
-        if let known = schema["enum"] as? [Any], !known.contains(where: { Self.isEqual($0, value) }) {
-            faults.append("\(place): \(value) is none of \(known)")
-        }
-        if let only = schema["const"], !Self.isEqual(only, value) { faults.append("\(place): \(value) is not \(only)") }
-        if let types = schema["type"] as? [String] ?? (schema["type"] as? String).map({ [$0] }),
-            !types.contains(where: { Self.isOf($0, value) })
-        {
-            faults.append("\(place): \(value) is not of \(types)")
-        }
-        faults += (schema["allOf"] as? [Any] ?? []).flatMap { self.faults(of: value, by: $0, at: place, isPart: true) }
-        for choice in ["anyOf", "oneOf"] {
-            guard let schemas = schema[choice] as? [Any] else { continue }
-            // Beside properties of its own, a choice is about some of them.
-            let isPart = schema["properties"] != nil
-            if !schemas.contains(where: { self.faults(of: value, by: $0, at: place, isPart: isPart).isEmpty }) {
-                faults.append("\(place): \(value) fits no schema of \(choice)")
-            }
-        }
-        if let values = value as? [Any], let items = schema["items"] {
-            faults += values.enumerated().flatMap { self.faults(of: $1, by: items, at: "\(place)[\($0)]") }
-        }
-        if let members = value as? [String: Any] {
-            faults += self.faults(of: members, by: schema, at: place, isPart: isPart)
-        }
-        return faults
-    }
-
-    private func faults(
-        of members: [String: Any], by schema: [String: Any], at place: String, isPart: Bool
-    ) -> [String] {
-        let known = properties(of: schema)
-        let missing = (schema["required"] as? [String] ?? []).filter { members[$0] == nil }
-        let unknown = known.isEmpty || isPart ? [] : members.keys.filter { known[$0] == nil }
-        return missing.map { "\(place): \($0) is missing" } + unknown.map { "\(place): \($0) is unknown" }
-            + members.flatMap { name, value in
-                known[name].map { faults(of: value, by: $0, at: "\(place).\(name)") } ?? []
-            }
-    }
-
-    /// The properties of a schema, with those of all the schemas of `allOf`.
-    private func properties(of schema: [String: Any]) -> [String: Any] {
-        let own = schema["properties"] as? [String: Any] ?? [:]
-        return (schema["allOf"] as? [Any] ?? []).reduce(own) {
-            $0.merging(properties(of: resolved($1))) { own, _ in own }
-        }
-    }
-
-    private static func isEqual(_ one: Any, _ other: Any) -> Bool {
-        one is NSNull ? other is NSNull : "\(one)" == "\(other)" && type(of: one) == type(of: other)
-    }
-
-    private static func isOf(_ type: String, _ value: Any) -> Bool {
-        switch type {
-        case "null": value is NSNull
-        case "boolean": value is Bool
-        case "integer": value is Int
-        case "number": value is Int || value is Double
-        case "string": value is String
-        case "array": value is [Any]
-        default: value is [String: Any]
-        }
-    }
-}
 
 @Suite("The description of the API is complete") struct DescriptionTests {
     @Test("Each operation has an id of its own, one known tag, and a summary") func names() throws {
@@ -143,6 +33,87 @@ private struct Description {
                 let faults = description.faults(of: example, by: json["schema"], at: "\(operation.place) \(place)")
                 #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
             }
+        }
+    }
+
+    private func all<Word: CaseIterable & RawRepresentable<String>>(_: Word.Type, but: Word...) -> Set<String> {
+        Set(Word.allCases.map(\.rawValue)).subtracting(but.map(\.rawValue))
+    }
+
+    @Test("Where a member has one of a few words, they are those of the program") func words() throws {
+        let description = try Description()
+        let environments = all(StoreEnvironment.self)
+        for (name, member) in [
+            ("Order", "environment"), ("Delivery", "environment"), ("StoredReceipt", "environment"),
+            ("Subscription", "environment"), ("OwnedSubscription", "environment"), ("OwnedPurchase", "environment"),
+            ("Span", "environment"), ("Event", "environment"), ("Webhook", "environment"),
+            ("Entitlement", "environment"),
+        ] {
+            #expect(description.words(name, member) == environments, "\(name)")
+        }
+        #expect(description.words("State") == all(State.self))
+        #expect(description.words("OrderState") == all(OrderState.self))
+        #expect(description.words("Submission", "purpose") == all(UploadPurpose.self))
+        #expect(description.words("UploadResult", "result") == all(UploadResult.Word.self))
+        #expect(description.words("UploadResult", "advice") == all(UploadResult.Advice.self))
+        #expect(description.words("OrderUploadResult", "result") == all(UploadResult.Word.self))
+        #expect(description.words("OrderUploadResult", "advice") == all(UploadResult.Advice.self))
+        #expect(description.words("Delivery", "kind") == all(ProductKind.self))
+        #expect(description.words("Delivery", "state") == all(Delivery.State.self))
+        #expect(description.words("ProductOnOffer", "kind") == all(ProductKind.self))
+        #expect(description.words("OfferRefusal") == all(OfferRefusal.self))
+        #expect(description.words("StoredReceipt", "form") == all(SubmittedForm.self))
+        #expect(description.words("StoredReceipt", "vouching") == all(Vouching.self))
+        #expect(description.words("VerifiedReceipt", "vouching") == all(Vouching.self))
+        #expect(description.words("Webhook", "state") == all(Webhook.State.self))
+        // What a server without a standby does not say, and what becomes of a notification later.
+        #expect(description.words("Readiness", "standby") == all(StandbyStanding.self, but: .none))
+        #expect(description.words("Notified", "effect") == all(NotificationEffect.self, but: .unshown, .applied))
+    }
+
+    /// Texts of every form that the parts make, each with whether all its parts are good.
+    private static let instants: [(text: String, isGood: Bool)] = {
+        let dates = [
+            ("1970-01-02", true), ("2026-11-20", true), ("2024-02-29", true), ("9999-12-30", true),
+            ("1969-12-30", false),
+            ("2026-13-01", false), ("2026-00-10", false), ("2026-11-32", false), ("26-11-20", false),
+            ("2026-1-20", false), ("20261120", false), ("", false), (" 2026-11-20", false), ("12026-11-20", false),
+        ]
+        let separators = [("T", true), ("t", true), (" ", true), ("", false), ("_", false), ("T ", false)]
+        let times = [
+            ("12:00", true), ("00:00:00", true), ("23:59:59", true), ("12:00:00.1", true), ("12:00:00,123456789", true),
+            ("24:00:00", false), ("23:59:60", false), ("12:60:00", false), ("12", false), ("12:0:00", false),
+            ("12:00:00.", false), ("12:00.5", false), ("120000", false), ("", false), ("-1:00:00", false),
+        ]
+        let offsets = [
+            ("Z", true), ("z", true), ("+00:00", true), ("-00:00", true), ("+0530", true), ("-08", true),
+            ("+23:59", true),
+            ("", false), ("+24:00", false), ("+05:60", false), ("+5", false), ("+05:3", false), ("+05:", false),
+            ("ZZ", false), (" Z", false), ("UTC", false), ("Z ", false), ("\u{661}", false),
+        ]
+        return dates.flatMap { date in
+            separators.flatMap { separator in
+                times.flatMap { time in
+                    offsets.map { offset in
+                        (date.0 + separator.0 + time.0 + offset.0, date.1 && separator.1 && time.1 && offset.1)
+                    }
+                }
+            }
+        }
+    }()
+
+    @Test("The pattern of an instant fits what is accepted, and nothing else") func askedInstants() throws {
+        let pattern = try Regex(try #require(Description().schema("AskedInstant")["pattern"] as? String))
+        for (text, isGood) in Self.instants {
+            let isAccepted = (try? Instant(asked: text, as: "It")) != nil
+            let fits = text.wholeMatch(of: pattern) != nil
+            if isAccepted != isGood || fits != isGood {
+                Issue.record("\(text): accepted \(isAccepted), fits \(fits), good \(isGood)")
+            }
+        }
+        // What only a calendar knows.
+        for text in ["2026-02-29T00:00:00Z", "1970-01-01T00:00:00+01:00", "9999-12-31T23:59:59-01:00"] {
+            #expect(throws: Problem.self) { try Instant(asked: text, as: "It") }
         }
     }
 

@@ -158,6 +158,7 @@ struct PurchaseRouteTests {
             let another = try await upload(
                 client, served, #","purpose":"purchase","order":"\#(id)","for_transaction_id":"t""#)
             #expect(try AnswerBody(another).text("result") == "absent", "\(String(buffer: another.body))")
+            #expect(another.status == .accepted && another.headers[.location] != nil)
             let old = try await upload(
                 client, served, customer: "bob", #","purpose":"purchase","for_transaction_id":"q""#)
             #expect(try AnswerBody(old).text("result") == "succeeded")
