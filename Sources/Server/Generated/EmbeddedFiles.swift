@@ -1240,8 +1240,9 @@ paths:
                 {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
-                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
-              schema: {$ref: "#/components/schemas/Webhook"}
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z",
+                secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw}
+              schema: {allOf: [{$ref: "#/components/schemas/Webhook"}], required: [secret]}
         "400": {$ref: "#/components/responses/Problem"}
         "401": {$ref: "#/components/responses/Unauthenticated"}
         "403": {$ref: "#/components/responses/Problem"}
@@ -1267,8 +1268,9 @@ paths:
                 {webhook_id: "1", app: com.example.app, url: "https://example.com/perennial", kinds:
                 [subscription.started], environment: null, concurrency: 16, state: "on", reason: null, state_since:
                 "2026-11-20T12:00:00.000Z", rest_until: null, position: 41, behind: 0, waiting: 0, waiting_since:
-                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z"}
-              schema: {$ref: "#/components/schemas/Webhook"}
+                null, has_previous_secret: false, created_at: "2026-11-20T12:00:00.000Z",
+                waiting_events: []}
+              schema: {allOf: [{$ref: "#/components/schemas/Webhook"}], required: [waiting_events]}
         "400": {$ref: "#/components/responses/Problem"}
         "401": {$ref: "#/components/responses/Unauthenticated"}
         "403": {$ref: "#/components/responses/Problem"}
@@ -1717,7 +1719,12 @@ paths:
       tags: [operation]
       security: []
       responses:
-        "200": {description: The process is alive.}
+        "200":
+          description: The process is alive.
+          content:
+            application/json:
+              schema: {type: object, required: [status], properties: {status: {const: alive}}}
+              example: {status: alive}
   /readyz:
     get:
       summary: Check that lookups can be answered and that the program supports the schema.

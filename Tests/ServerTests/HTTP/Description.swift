@@ -1,4 +1,7 @@
 import Foundation
+import HTTPTypes
+import HummingbirdTesting
+import NIOCore
 import Testing
 import Yams
 
@@ -76,6 +79,20 @@ struct Description {
     /// The JSON content of a body or of an answer.
     func json(_ body: Any?) -> [String: Any]? {
         (resolved(body)["content"] as? [String: Any])?["application/json"] as? [String: Any]
+    }
+
+    /// What an operation does not say of an answer, as sentences.
+    func faults(of answer: TestResponse, to operation: Operation) throws -> [String] {
+        let place = "\(operation.place) \(answer.status.code)"
+        let responses = operation.members["responses"] as? [String: Any] ?? [:]
+        guard let response = responses["\(answer.status.code)"] else { return ["\(place) is not described"] }
+        let type = String(answer.headers[.contentType]?.prefix { $0 != ";" } ?? "")
+        let content = resolved(response)["content"] as? [String: Any] ?? [:]
+        guard let form = content[type] as? [String: Any] else { return ["\(place): \(type) is not described"] }
+        guard type.hasSuffix("json") else { return [] }
+        let value = try JSONSerialization.jsonObject(with: Data(answer.body.readableBytesView))
+        // A problem has members besides those of every problem.
+        return faults(of: value, by: form["schema"], at: place, isPart: type == "application/problem+json")
     }
 
     /// What is wrong with a value by a schema, as sentences; of the keywords, those that the description uses.

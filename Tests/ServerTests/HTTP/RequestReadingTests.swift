@@ -78,6 +78,25 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
         #expect(isRefused, "\(operation.method) \(path) \(body ?? ""): \(answer.status) \(answer.text)")
     }
 
+    @Test("Each answer is described: its status, its type and its members") func answers() async throws {
+        try await ServedLedger.with { served in
+            let tracker = Tracker.quiet(served.ledger, appStore: .answering(Sample.verified()))
+            try await Serving.with(tracker) { client in
+                let sent = try await client.send(
+                    .post, Serving.receipts, secret: served.secret,
+                    body: Sample.upload(Sample.receipt(), customer: "1"))
+                #expect(sent.status == .ok)
+                let description = try Description()
+                for operation in description.operations {
+                    let answer = try await Self.send(
+                        operation, to: Self.address(operation), by: client, secret: served.secret)
+                    let faults = try description.faults(of: answer, to: operation)
+                    #expect(faults.isEmpty, "\(faults.joined(separator: "\n")): \(answer.text)")
+                }
+            }
+        }
+    }
+
     @Test("An app that is not registered, or not any more, is unknown to every route that takes one")
     func unknownApps() async throws {
         try await ServedLedger.with { served in
