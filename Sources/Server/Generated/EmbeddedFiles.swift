@@ -2129,9 +2129,10 @@ components:
         entitlements: {type: array, items: {$ref: "#/components/schemas/Entitlement"}}
     AskedInstant:
       type: string
-      format: date-time
-      pattern: '^(19[7-9]|[2-9]\d\d)\d-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])[Tt ]([01]\d|2[0-3]):[0-5]\d(:[0-5]\d([.,]\d+)?)?([Zz]|[+-]([01]\d|2[0-3])(:?[0-5]\d)?)$'
-      description: Between 1970 and 9999 in UTC. What is finer than a millisecond is cut off; a second 60 is refused.
+      pattern: '^(19[7-9]|[2-9][0-9]{2})[0-9]-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])[Tt ]([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.,][0-9]+)?)?([Zz]|[+-]([01][0-9]|2[0-3])(:?[0-5][0-9])?)$'
+      description: >-
+        A day, a time and an offset in ISO 8601, between 1970 and 9999 in UTC: each `date-time` of RFC 3339 but a leap
+        second, and some more. What is finer than a millisecond is cut off.
     BatchQuestion:
       type: object
       additionalProperties: false
