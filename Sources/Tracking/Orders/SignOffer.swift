@@ -22,7 +22,8 @@ extension LedgerOffers {
     /// written: only a redemption counts.
     ///
     /// Reads from the primary. Throws `unknownApp` for an unknown app; `notFound` for an unknown product, offer or order of
-    /// the customer, and where no key is stored; `exists` for an order of another product, or one that is paid; `invalid` for a text that is no id.
+    /// the customer, and where no key is stored; `exists` for an order of another product, or one that is paid; `invalid`
+    /// for a text that is no id.
     package func sign(
         _ offerID: String, of productID: ProductID, for customer: String, order: String? = nil, as form: OfferForm,
         app bundleID: BundleID
