@@ -163,17 +163,20 @@ struct CustomerShowCommand: AsyncParsableCommand {
     func run() async throws {
         let file = try await flags.ledger { try await $0.customers.export(flags.customer, of: flags.app) }
         switch format {
-        case .table: printLine(file.text)
+        case .table: printStyled(file.text(in: Terminal.style))
         case .json: printExactly(file.json.rendered(pretty: true))
         }
     }
 }
 
 extension CustomerExport {
-    var text: String {
+    /// The data for human readers, without text that a terminal would obey; its tables fit a terminal of this style.
+    func text(in style: TerminalStyle? = nil) -> String {
         let names = otherNames.isEmpty ? name : "\(name), also known as \(otherNames.joined(separator: ", "))"
-        return ([names.visible] + sections.map { $0.listing.rows.isEmpty ? "No \($0.title)." : $0.listing.table })
-            .joined(separator: "\n\n")
+        let tables = sections.map { section in
+            section.listing.rows.isEmpty ? "No \(section.title)." : section.listing.table(in: style)
+        }
+        return ([names.visible] + tables).joined(separator: "\n\n")
     }
 
     var json: JSONValue {

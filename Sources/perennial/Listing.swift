@@ -13,10 +13,9 @@ struct FormatFlag: ParsableArguments {
 
     /// Prints a listing. A table is cut to a terminal's width; anything else gets every value in full.
     func show(_ listing: Listing) {
-        switch (format, Terminal.style) {
-        case (.table, let style?): write(listing.table(in: style) + "\n", to: .standardOutput)
-        case (.table, nil): printLine(listing.table)
-        case (.csv, _), (.json, _): printExactly(listing.rendered(as: format))
+        switch format {
+        case .table: printStyled(listing.table(in: Terminal.style))
+        case .csv, .json: printExactly(listing.rendered(as: format))
         }
     }
 }
@@ -51,7 +50,7 @@ struct Listing {
 
     var naturalWidths: [Int] {
         let cells = cells
-        return columns.indices.map { column in cells.reduce(0) { max($0, $1[column].count) } }
+        return columns.indices.map { column in cells.reduce(0) { max($0, $1[column].cells) } }
     }
 
     /// The headings and rows as lines with columns of these widths; longer cells are shortened.
@@ -59,9 +58,7 @@ struct Listing {
         let areNumbers = columns.indices.map(isNumeric)
         return cells.map { cells in
             let padded = columns.indices.map { column in
-                let cell = cells[column].shortened(to: widths[column])
-                let padding = String(repeating: " ", count: widths[column] - cell.count)
-                return areNumbers[column] ? padding + cell : cell + padding
+                cells[column].shortened(to: widths[column]).padded(to: widths[column], isNumber: areNumbers[column])
             }
             return String(padded.joined(separator: Self.gap).reversed().drop { $0 == " " }.reversed())
         }
@@ -117,7 +114,7 @@ enum ListingFormat: String, ExpressibleByArgument { case table, csv, json }
 
 /// How a table is shown on a terminal: in its width, with headings that stand out.
 struct TerminalStyle: Sendable, Hashable {
-    /// Characters a line has room for.
+    /// Cells a line has room for.
     let width: Int
     let hasColour: Bool
 
@@ -135,13 +132,14 @@ extension Array {
 }
 
 extension Listing {
-    /// The least characters that a shortened column keeps.
+    /// The least cells that a shortened column keeps.
     private static let cellMin = 8
     private static let gap = "  "
 
-    /// The listing for a terminal: one row vertically, more rows as a table whose longest cells are shortened in their
+    /// The listing whole where there is no terminal, and else to its width: one row vertically, more rows as a table whose longest cells are shortened in their
     /// middle, and each row vertically where even that is too wide.
-    func table(in style: TerminalStyle) -> String {
+    func table(in style: TerminalStyle?) -> String {
+        guard let style else { return table }
         guard rows.count > 1 else { return rows.isEmpty ? table : block(of: rows[0], style) }
         guard let widths = fitted(to: style.width) else {
             return rows.map { block(of: $0, style) }.joined(separator: "\n\n")
@@ -153,7 +151,7 @@ extension Listing {
     func fitted(to width: Int) -> [Int]? {
         var widths = naturalWidths
         let mins = columns.indices.map { column in
-            isNumeric(column) ? widths[column] : min(widths[column], max(columns[column].count, Self.cellMin))
+            isNumeric(column) ? widths[column] : min(widths[column], max(columns[column].cells, Self.cellMin))
         }
         var excess = widths.reduce(0, +) + Self.gap.count * max(0, columns.count - 1) - width
         while excess > 0 {
@@ -166,21 +164,11 @@ extension Listing {
     }
 
     private func block(of row: [JSONValue], _ style: TerminalStyle) -> String {
-        let width = columns.reduce(0) { max($0, $1.count) }
-        return zip(columns, row).map { column, value in
-            let name = column.uppercased()
-            return style.heading(name) + String(repeating: " ", count: width - name.count) + Self.gap
-                + Self.text(value).visible
+        let names = columns.map { $0.uppercased() }
+        let width = names.reduce(0) { max($0, $1.cells) }
+        return zip(names, row).map { name, value in
+            style.heading(name) + "".padded(to: width - name.cells) + Self.gap + Self.text(value).visible
         }.joined(separator: "\n")
-    }
-}
-
-extension String {
-    /// The text in at most this many characters: both ends of a longer one, since ids differ at their ends.
-    func shortened(to width: Int) -> String {
-        guard count > width else { return self }
-        guard width > 1 else { return String(prefix(width)) }
-        return prefix((width - 1) / 2) + "…" + suffix(width - 1 - (width - 1) / 2)
     }
 }
 

@@ -11,6 +11,11 @@ func printLine(_ lines: String) {
     write(lines.visibleLines + "\n", to: .standardOutput)
 }
 
+/// Writes lines in which foreign text was made visible before, so that their own colours stay.
+func printStyled(_ lines: String) {
+    write(lines + "\n", to: .standardOutput)
+}
+
 /// Writes machine-readable text to standard output, byte by byte; only a terminal gets it in visible form.
 func printExactly(_ text: String) {
     if Terminal.isOutput {

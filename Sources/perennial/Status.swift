@@ -54,7 +54,7 @@ struct StatusCommand: AsyncParsableCommand {
 
     private func show(_ text: String) {
         switch format {
-        case .table: write(text + "\n", to: .standardOutput)
+        case .table: printStyled(text)
         case .json: printExactly(text)
         }
     }

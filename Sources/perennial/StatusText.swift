@@ -14,7 +14,6 @@ private struct StatusEntry {
 extension LedgerStatus {
     /// The status for human readers, without text that a terminal would obey; its tables fit a terminal of this style.
     func text(in style: TerminalStyle? = nil) -> String {
-        func table(_ listing: Listing) -> String { style.map { listing.table(in: $0) } ?? listing.table }
         let totals = Listing(
             columns: ["receipts", "verified", "unverified", "rejected", "subscriptions", "workers"],
             rows: [[receipts, verified, unverified, rejected, subscriptions, workers].map { .integer($0) }])
@@ -29,8 +28,8 @@ extension LedgerStatus {
         }
         parts.append(
             (feedLines + ["Last verified answer: \(lastCheckedAt?.iso8601 ?? "none yet")"]).joined(separator: "\n"))
-        let tables = [table(totals)] + (lanes.isEmpty ? [] : [table(laneListing(forPeople: true))])
-        return (tables + parts.map(\.visibleLines)).joined(separator: "\n\n")
+        let tables = [totals] + (lanes.isEmpty ? [] : [laneListing(forPeople: true)])
+        return (tables.map { $0.table(in: style) } + parts.map(\.visibleLines)).joined(separator: "\n\n")
     }
 
     /// The status as JSON with stable keys. A number of `lanes` that equals `counted_to` means that many or more.
