@@ -1,4 +1,5 @@
 import AppStoreSimulator
+import ArgumentParser
 import Foundation
 import Logging
 import Testing
@@ -20,10 +21,11 @@ import Testing
     }
 
     static func mistakes(
-        _ environment: [String: String], files: [String: String] = [:], needing needs: Set<SettingsNeed> = []
+        _ environment: [String: String], flags: [SettingName: String] = [:], files: [String: String] = [:],
+        needing needs: Set<SettingsNeed> = []
     ) -> [String] {
         do {
-            _ = try settings(environment, files: files, needing: needs)
+            _ = try settings(environment, flags: flags, files: files, needing: needs)
             return []
         } catch let error as SettingsMistakes {
             return error.lines
@@ -91,6 +93,39 @@ import Testing
         }
         #expect(lines.count == 9)
         #expect(!lines.contains { $0.contains("c2VjcmV0") })
+    }
+
+    @Test func `a mistake is called by the name of the source that it comes from`() {
+        let odd: [SettingName: String] = [
+            .leaseSeconds: "0", .httpPort: "-1", .databaseReadURL: "nonsense=1", .trustedProxies: "x",
+            .appStoreSandboxURL: "ftp://x", .logLevel: "loud", .masterKey: "?",
+        ]
+        let variables = Dictionary(uniqueKeysWithValues: odd.map { ($0.rawValue, $1) })
+        let file = ["PERENNIAL_CONFIG": "f"]
+        let files = ["f": variables.map { "\($0)=\($1)" }.joined(separator: "\n")]
+        let cases: [([String], (SettingName) -> String)] = [
+            (Self.mistakes(file, flags: odd, files: files), \.flag),
+            (Self.mistakes(file.merging(variables) { $1 }, files: files), \.rawValue),
+            (Self.mistakes(file, files: files), { "\($0.rawValue) of f" }),
+        ]
+        for (lines, said) in cases {
+            #expect(lines.count == odd.count, "\(lines)")
+            for name in odd.keys {
+                #expect(lines.contains { $0.hasPrefix("\(said(name)) ") || $0.hasPrefix("\(said(name)):") }, "\(lines)")
+            }
+        }
+        #expect(
+            Self.mistakes(file, flags: [.httpPort: "0x"], files: ["f": "PERENNIAL_HTTP_PORT=1"]) == [
+                "--http-port is '0x'; give a port as a whole number from 0 to 65535."
+            ])
+    }
+
+    @Test func `every flag of a setting is called like the setting`() throws {
+        let values = try [
+            SettingsFlags.parse([]).values, AppleFlags.parse([]).values, HTTPFlags.parse([]).values,
+        ]
+        let help = [SettingsFlags.helpMessage(), AppleFlags.helpMessage(), HTTPFlags.helpMessage()].joined()
+        for name in values.flatMap(\.keys) { #expect(help.contains("\(name.flag) <"), "\(name)") }
     }
 
     @Test func `settings that are described in a log tell no secret`() throws {

@@ -112,6 +112,12 @@ enum SettingName: String, CaseIterable, Sendable {
         }
     }
 
+    /// The flag that overrides it, where there is one: its name in lower case.
+    var flag: String {
+        let name = rawValue.hasPrefix("PERENNIAL_") ? rawValue.dropFirst("PERENNIAL_".count) : rawValue[...]
+        return "--" + name.lowercased().replacing("_", with: "-")
+    }
+
     /// Returns the known name that was most likely meant; nil when none is similar.
     static func nearest(to name: String) -> String? {
         (names + LibpqVariable.names).nearest(to: name.uppercased())
@@ -148,8 +154,12 @@ struct SettingsSources {
                 provider(of: Dictionary(uniqueKeysWithValues: flags.map { ($0.rawValue, $1) })),
                 provider(of: environment), provider(of: inFile),
             ]),
-            libpq: LibpqVariable.connectionString(environment: environment, file: inFile), read: read,
-            mistakes: mistakes)
+            libpq: LibpqVariable.connectionString(environment: environment, file: inFile),
+            said: { name in
+                if flags[name] != nil { return name.flag }
+                let isOfFile = environment[name.rawValue] == nil && inFile[name.rawValue] != nil
+                return isOfFile ? "\(name.rawValue) of \(file.name)" : name.rawValue
+            }, read: read, mistakes: mistakes)
         var settings = Settings(&check, needing: needs)
         settings.databaseSource = Self.databaseSource(flags: flags, environment: environment, file: inFile)
         guard check.mistakes.isEmpty else { throw SettingsMistakes(lines: check.mistakes) }
@@ -159,7 +169,7 @@ struct SettingsSources {
     private static func databaseSource(
         flags: [SettingName: String], environment: [String: String], file: [String: String]
     ) -> String {
-        if flags[.databaseURL] != nil { return "--database-url" }
+        if flags[.databaseURL] != nil { return SettingName.databaseURL.flag }
         let name = SettingName.databaseURL.rawValue
         let given = LibpqVariable.names.filter { environment[$0] != nil || file[$0] != nil }
         guard environment[name] == nil, file[name] == nil, !given.isEmpty else { return name }
@@ -200,6 +210,8 @@ struct SettingsSources {
 struct SettingsFile: Sendable {
     static let bytesMax = 1 << 20
 
+    /// The file as messages call it.
+    let name: String
     /// Values by key; of equal keys the last counts.
     private(set) var values: [String: String] = [:]
     /// Lines that are neither `KEY=VALUE` nor a comment, one sentence each.
@@ -210,6 +222,7 @@ struct SettingsFile: Sendable {
     /// key and quotes around a value are dropped, so that a shell can read the same file; so is a byte order
     /// mark at the start.
     init(_ text: String, name: String) {
+        self.name = name
         let known = Set(SettingName.names + LibpqVariable.names)
         let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {

@@ -12,6 +12,8 @@ struct SettingsCheck {
     let reader: ConfigReader
     /// The connection string of the `PG*` variables; nil when none is set.
     let libpq: String?
+    /// Returns a setting as the source of its value calls it.
+    let said: (SettingName) -> String
     let read: @Sendable (String) throws -> String
     var mistakes: [String]
 
@@ -38,7 +40,7 @@ struct SettingsCheck {
         do {
             try DatabaseConfiguration(connectionString: text).validate()
         } catch {
-            mistakes.append("\(name.rawValue): \(error.message)")
+            mistakes.append("\(said(name)): \(error.message)")
         }
         return text
     }
@@ -57,12 +59,12 @@ struct SettingsCheck {
             }
             return nil
         case (.some, .some):
-            mistakes.append("PERENNIAL_MASTER_KEY and PERENNIAL_MASTER_KEY_FILE are both set; keep one of them.")
+            mistakes.append("\(said(.masterKey)) and \(said(.masterKeyFile)) are both set; keep one of them.")
             return nil
         case (let key?, nil):
-            (source, text) = ("PERENNIAL_MASTER_KEY", key)
+            (source, text) = (said(.masterKey), key)
         case (nil, let path?):
-            source = "PERENNIAL_MASTER_KEY_FILE"
+            source = said(.masterKeyFile)
             do {
                 text = try read(path)
             } catch {
@@ -98,7 +100,7 @@ struct SettingsCheck {
     ) -> Value? {
         guard let text = self[name] else { return nil }
         let value = convert(text)
-        if value == nil { mistakes.append("\(name.rawValue) is '\(text)'; give \(what).") }
+        if value == nil { mistakes.append("\(said(name)) is '\(text)'; give \(what).") }
         return value
     }
 
@@ -108,7 +110,7 @@ struct SettingsCheck {
             return try TrustedProxies(text)
         } catch {
             mistakes.append(
-                "PERENNIAL_TRUSTED_PROXIES has '\(error.text)'; give up to \(TrustedProxies.rangesMax) addresses and "
+                "\(said(.trustedProxies)) has '\(error.text)'; give up to \(TrustedProxies.rangesMax) addresses and "
                     + "ranges with commas between them, such as 10.0.0.7,192.168.0.0/16,fd00::/8.")
             return nil
         }
@@ -125,11 +127,11 @@ struct SettingsCheck {
     /// Returns the authorities of a simulated App Store. A file of them is refused while one of the stores is Apple's:
     /// a user who can write that file could then read every shared secret.
     mutating func trustedRoots(ofStoresAt addresses: [(name: SettingName, url: String)]) -> TrustedRoots? {
-        let name = SettingName.appStoreRootFile.rawValue
+        let name = said(.appStoreRootFile)
         guard let path = self[.appStoreRootFile] else { return nil }
         // An address that cannot be read was named before, and Apple's stands in its place.
-        let apples = addresses.filter { Self.isApples($0.url) && (self[$0.name] ?? $0.url) == $0.url }.map(
-            \.name.rawValue)
+        let apples = addresses.filter { Self.isApples($0.url) && (self[$0.name] ?? $0.url) == $0.url }
+            .map { said($0.name) }
         guard apples.isEmpty else {
             mistakes.append(
                 "\(name) is for a pretend App Store, but \(apples.joined(separator: " and ")) lead\(apples.count == 1 ? "s" : "") "
@@ -238,10 +240,11 @@ struct AppleFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_APPSTORE_ROOT_FILE.", valueName: "file"))
     var appstoreRootFile: String?
 
-    @Option(help: ArgumentHelp("Overrides PERENNIAL_LEASE_SECONDS (60).", valueName: "seconds"))
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("Overrides PERENNIAL_LEASE_SECONDS (60).", valueName: "seconds"))
     var leaseSeconds: String?
 
-    @Option(help: ArgumentHelp("Overrides PERENNIAL_POLL_SPEEDUP (1).", valueName: "factor"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Overrides PERENNIAL_POLL_SPEEDUP (1).", valueName: "factor"))
     var pollSpeedup: String?
 
     var values: [SettingName: String?] {
@@ -257,7 +260,7 @@ struct HTTPFlags: ParsableArguments {
     @Option(help: ArgumentHelp("Overrides PERENNIAL_HTTP_HOST (127.0.0.1).", valueName: "address"))
     var httpHost: String?
 
-    @Option(help: ArgumentHelp("Overrides PERENNIAL_HTTP_PORT (8080).", valueName: "port"))
+    @Option(parsing: .unconditional, help: ArgumentHelp("Overrides PERENNIAL_HTTP_PORT (8080).", valueName: "port"))
     var httpPort: String?
 
     @Option(help: ArgumentHelp("Overrides PERENNIAL_TRUSTED_PROXIES.", valueName: "list"))
