@@ -23,22 +23,15 @@ struct BudgetFlags: ParsableArguments {
     /// The highest rate, in calls per second, and the highest burst, in calls. A rate of 0 means no limit.
     static let callsMax = 100_000.0
 
-    @Option(help: ArgumentHelp("Calls a second to Apple, 50 unless set; 0 is unlimited.", valueName: "N"))
+    @Option(
+        rateMin...callsMax, orZero: true,
+        help: ArgumentHelp("Calls a second to Apple, 50 unless set; 0 is unlimited.", valueName: "N"))
     var rate: Double?
 
-    @Option(help: ArgumentHelp("Calls at once after a pause; as many as a second's unless set.", valueName: "N"))
+    @Option(
+        1...callsMax,
+        help: ArgumentHelp("Calls at once after a pause; as many as a second's unless set.", valueName: "N"))
     var burst: Double?
-
-    func validate() throws {
-        guard rate.map({ $0 == 0 || (Self.rateMin...Self.callsMax).contains($0) }) ?? true else {
-            throw ValidationError(
-                "--rate is 0, for unlimited, or a number of calls a second from \(Self.rateMin) to \(Int(Self.callsMax))."
-            )
-        }
-        guard burst.map((1...Self.callsMax).contains) ?? true else {
-            throw ValidationError("--burst is a number of calls from 1 to \(Int(Self.callsMax)).")
-        }
-    }
 }
 
 struct AppAddCommand: AsyncParsableCommand {
@@ -164,6 +157,7 @@ struct AppSetCommand: AsyncParsableCommand {
     var sweep: SweepFrequency?
 
     @Option(
+        0...720,
         help: ArgumentHelp(
             "Minutes over which checks shortly before an end are spread, 10 unless set; more when many end together.",
             valueName: "N"))
@@ -182,6 +176,7 @@ struct AppSetCommand: AsyncParsableCommand {
     var reason: String?
 
     @Option(
+        1...Int64.max,
         help: ArgumentHelp("Apple's number of the app, which signed texts of production have to name.", valueName: "N"))
     var appleAppId: Int64?
 
@@ -199,8 +194,6 @@ struct AppSetCommand: AsyncParsableCommand {
         guard force == (reason != nil), reason?.isEmpty != true, !force || verifier != nil else {
             throw ValidationError("--force and --reason TEXT go together, with --verifier.")
         }
-        guard appleAppId.map({ $0 > 0 }) ?? true else { throw ValidationError("--apple-app-id is a number from 1 on.") }
-        try requireNumber(preCheckMinutes, in: 0...720, for: "--pre-check-minutes")
     }
 
     func run() async throws {
@@ -231,24 +224,20 @@ struct ToleranceFlags: ParsableArguments {
     static let outageDaysMax = 365
 
     @Option(
+        0...leewayMinutesMax,
         help: ArgumentHelp(
             "Minutes that an expected renewal may be late before access ends, 120 unless set.", valueName: "N"))
     var leewayMinutes: Int?
 
-    @Option(help: ArgumentHelp("The same in Apple's sandbox, 5 unless set.", valueName: "N"))
+    @Option(0...leewayMinutesMax, help: ArgumentHelp("The same in Apple's sandbox, 5 unless set.", valueName: "N"))
     var sandboxLeewayMinutes: Int?
 
     @Option(
+        0...outageDaysMax,
         help: ArgumentHelp(
             "Days that access goes on while Apple cannot be asked about an expected renewal, 30 unless set.",
             valueName: "N"))
     var outageDays: Int?
-
-    func validate() throws {
-        try requireNumber(leewayMinutes, in: 0...Self.leewayMinutesMax, for: "--leeway-minutes")
-        try requireNumber(sandboxLeewayMinutes, in: 0...Self.leewayMinutesMax, for: "--sandbox-leeway-minutes")
-        try requireNumber(outageDays, in: 0...Self.outageDaysMax, for: "--outage-days")
-    }
 }
 
 struct AppRemoveCommand: AsyncParsableCommand {

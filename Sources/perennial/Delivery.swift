@@ -27,18 +27,14 @@ struct DeliveryListCommand: AsyncParsableCommand {
     @Flag(help: "Deliveries of the sandbox instead of production.")
     var sandbox = false
 
-    @Option(help: ArgumentHelp("Only deliveries after this position.", valueName: "N"))
+    @Option(0...Int64.max, help: ArgumentHelp("Only deliveries after this position.", valueName: "N"))
     var after: Int64 = 0
 
-    @Option(help: ArgumentHelp("The most deliveries.", valueName: "N"))
+    @Option(1...Int.max, help: ArgumentHelp("The most deliveries.", valueName: "N"))
     var limit = 1_000
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: AppFlags
-
-    func validate() throws {
-        guard limit > 0, after >= 0 else { throw ValidationError("--limit is at least 1, --after at least 0.") }
-    }
 
     func run() async throws {
         let page = try await flags.ledger {

@@ -38,7 +38,7 @@ struct GrantCommand: AsyncParsableCommand {
 
     @OptionGroup var grant: GrantFlags
 
-    @Option(help: ArgumentHelp("When it ends, in ISO 8601.", valueName: "T"))
+    @Option(instant: ArgumentHelp("When it ends, in ISO 8601.", valueName: "T"))
     var until: Instant?
 
     @Flag(help: "Grant an entitlement that no product of the app grants yet.")

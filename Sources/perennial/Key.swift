@@ -25,10 +25,14 @@ struct KeyCreateCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The only app the key may speak about; every app unless given.", valueName: "B"))
     var app: BundleID?
 
-    @Option(help: ArgumentHelp("Requests a second to each server; 0 is unlimited, 20000 unless given.", valueName: "N"))
+    @Option(
+        RequestRate.perSecondAllowed, orZero: true,
+        help: ArgumentHelp("Requests a second to each server; 0 is unlimited, 20000 unless given.", valueName: "N"))
     var rate: Double?
 
-    @Option(help: ArgumentHelp("Requests at once after a pause; twice the rate unless given.", valueName: "N"))
+    @Option(
+        RequestRate.burstAllowed,
+        help: ArgumentHelp("Requests at once after a pause; twice the rate unless given.", valueName: "N"))
     var burst: Double?
 
     @OptionGroup var flags: SettingsFlags

@@ -14,10 +14,10 @@ struct EntitlementsCommand: AsyncParsableCommand {
             """,
         examples: "perennial entitlements --app com.example.app --customer c1 --at 2026-01-31T12:00:00Z")
 
-    @Option(help: ArgumentHelp("The moment asked about, in ISO 8601; now unless given.", valueName: "T"))
+    @Option(instant: ArgumentHelp("The moment asked about, in ISO 8601; now unless given.", valueName: "T"))
     var at: Instant?
 
-    @Option(help: ArgumentHelp("What was known at this moment, in ISO 8601; now unless given.", valueName: "T"))
+    @Option(instant: ArgumentHelp("What was known at this moment, in ISO 8601; now unless given.", valueName: "T"))
     var knownAt: Instant?
 
     @OptionGroup var form: FormatFlag
@@ -83,7 +83,7 @@ struct ExplainCommand: AsyncParsableCommand {
     var bundleId: BundleID?
 
     @Option(
-        help: ArgumentHelp(
+        instant: ArgumentHelp(
             "The moment asked about, in ISO 8601; now, or the answer's request date, unless given.", valueName: "T"))
     var at: Instant?
 

@@ -20,15 +20,11 @@ struct OrderListCommand: AsyncParsableCommand {
     @Option(help: "Only orders in this state.")
     var state: OrderState?
 
-    @Option(help: ArgumentHelp("The most orders.", valueName: "N"))
+    @Option(1...Int.max, help: ArgumentHelp("The most orders.", valueName: "N"))
     var limit = 1_000
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: CustomerFlags
-
-    func validate() throws {
-        guard limit > 0 else { throw ValidationError("--limit is at least 1.") }
-    }
 
     func run() async throws {
         let orders = try await flags.ledger {

@@ -208,20 +208,6 @@ struct Failure: Error, CustomStringConvertible {
     }
 }
 
-/// Throws a usage error unless the number of an option is within its limits, or not given.
-func requireNumber(_ number: Int?, in limits: ClosedRange<Int>, for option: String) throws {
-    guard number.map(limits.contains) ?? true else {
-        throw ValidationError("\(option) is a number from \(limits.lowerBound) to \(limits.upperBound).")
-    }
-}
-
-extension Instant: ExpressibleByArgument {
-    /// Parses an instant from a flag, in ISO 8601.
-    package init?(argument: String) {
-        self.init(iso8601: argument)
-    }
-}
-
 extension BundleID: ExpressibleByArgument {
     /// Reads a bundle id from a flag; nil when empty.
     package init?(argument: String) {

@@ -21,22 +21,16 @@ struct PruneCommand: AsyncParsableCommand {
             """,
         examples: "perennial prune --keep-months 12")
 
-    @Option(help: ArgumentHelp("Keep every answer of this month and of N months before it.", valueName: "N"))
+    @Option(1...1_200, help: ArgumentHelp("Keep every answer of this month and of N months before it.", valueName: "N"))
     var keepMonths: Int
 
-    @Option(help: ArgumentHelp("The same for the audit.", valueName: "N"))
+    @Option(1...1_200, help: ArgumentHelp("The same for the audit.", valueName: "N"))
     var auditMonths = Self.auditMonthsUsual
 
-    @Option(help: ArgumentHelp("Keep signed texts of N days as Apple sent them.", valueName: "N"))
+    @Option(1...36_500, help: ArgumentHelp("Keep signed texts of N days as Apple sent them.", valueName: "N"))
     var keepSignedDays = Self.signedDaysUsual
 
     @OptionGroup var flags: SettingsFlags
-
-    func validate() throws {
-        try requireNumber(keepMonths, in: 1...1_200, for: "--keep-months")
-        try requireNumber(auditMonths, in: 1...1_200, for: "--audit-months")
-        try requireNumber(keepSignedDays, in: 1...36_500, for: "--keep-signed-days")
-    }
 
     func run() async throws {
         try await flags.ledger { ledger in

@@ -75,7 +75,7 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
             perennial receipt check --app com.example.app --customer c1
             """)
 
-    @Option(help: ArgumentHelp("The receipt's number; see `perennial receipt list`.", valueName: "ID"))
+    @Option(1...Int64.max, help: ArgumentHelp("The receipt's number; see `perennial receipt list`.", valueName: "ID"))
     var receipt: Int64?
 
     @Option(help: ArgumentHelp("Your own id of the customer.", valueName: "C"))
@@ -141,15 +141,11 @@ struct ReceiptListCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Only this customer's.", valueName: "C"))
     var customer: String?
 
-    @Option(help: ArgumentHelp("At most this many.", valueName: "N"))
+    @Option(1...receiptsMax, help: ArgumentHelp("At most this many.", valueName: "N"))
     var limit = 100
 
     @OptionGroup var form: FormatFlag
     @OptionGroup var flags: SettingsFlags
-
-    func validate() throws {
-        try requireNumber(limit, in: 1...Self.receiptsMax, for: "--limit")
-    }
 
     func run() async throws {
         let receipts = try await flags.ledger {

@@ -49,7 +49,7 @@ struct ReportCommand: AsyncParsableCommand {
     var watch = false
 
     @Option(
-        help: ArgumentHelp("With --watch: seconds between two runs, from 1 to 86400; 10 unless given.", valueName: "N"))
+        1...86_400, help: ArgumentHelp("With --watch: seconds between two runs; 10 unless given.", valueName: "N"))
     var interval: Int?
 
     @OptionGroup var form: FormatFlag
@@ -57,7 +57,6 @@ struct ReportCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
-        try requireNumber(interval, in: 1...86_400, for: "--interval")
         guard !(watch && name == "list") else { throw ValidationError("The list of reports does not change.") }
         if let odd = variables.first(where: { !$0.contains("=") }) {
             throw ValidationError("--set \(odd): write --set name=value.")

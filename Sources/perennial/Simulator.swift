@@ -30,19 +30,20 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("The address to listen on.", valueName: "address"))
     var host = "127.0.0.1"
 
-    @Option(help: ArgumentHelp("The port to listen on; 0 takes any free one.", valueName: "port"))
+    @Option(0...65_535, help: ArgumentHelp("The port to listen on; 0 takes any free one.", valueName: "port"))
     var port = 8_090
 
-    @Option(help: ArgumentHelp("Decides the customers and their lives.", valueName: "N"))
+    @Option(0...UInt64.max, help: ArgumentHelp("Decides the customers and their lives.", valueName: "N"))
     var seed: UInt64 = 1
 
-    @Option(help: ArgumentHelp("Customers of the production store at the start.", valueName: "N"))
+    @Option(0...customersMax, help: ArgumentHelp("Customers of the production store at the start.", valueName: "N"))
     var customers = 200
 
-    @Option(help: ArgumentHelp("Customers of the sandbox at the start.", valueName: "N"))
+    @Option(0...customersMax, help: ArgumentHelp("Customers of the sandbox at the start.", valueName: "N"))
     var sandboxCustomers = 10
 
     @Option(
+        0...Double(customersMax),
         help: ArgumentHelp(
             "New customers in a month of the production store; a fiftieth of --customers unless given.", valueName: "N")
     )
@@ -54,11 +55,14 @@ struct SimulatorCommand: AsyncParsableCommand {
     @Flag(help: "Lives stand still at the epoch while the request dates move.")
     var still = false
 
-    @Option(help: ArgumentHelp("Delays every answer of verifyReceipt and the Server API.", valueName: "N"))
+    @Option(
+        0...3_600_000,
+        help: ArgumentHelp(
+            "Delays every answer of verifyReceipt and the Server API, in milliseconds.", valueName: "N"))
     var latencyMs = 0
 
     @Option(
-        help: ArgumentHelp("The share of the calls of verifyReceipt that meet trouble, 0 to 1.", valueName: "share"))
+        0...1, help: ArgumentHelp("The share of the calls of verifyReceipt that meet trouble.", valueName: "share"))
     var faultRate = 0.0
 
     @Option(
@@ -67,11 +71,11 @@ struct SimulatorCommand: AsyncParsableCommand {
             valueName: "kind=weight,…"))
     var faultKinds = Fault.usualKinds
 
-    @Option(help: ArgumentHelp("The length of a month.", valueName: "seconds"))
+    @Option(1...monthSecondsMax, help: ArgumentHelp("The length of a month.", valueName: "seconds"))
     var monthSeconds = 60.0
 
     @Option(
-        help: ArgumentHelp(
+        instant: ArgumentHelp(
             "When the lives began; the start of the process unless given. The same seed and epoch give the same lives.",
             valueName: "T"))
     var epoch: Instant?
@@ -92,6 +96,7 @@ struct SimulatorCommand: AsyncParsableCommand {
     var calendarApp: String?
 
     @Option(
+        0...customersMax,
         help: ArgumentHelp(
             "With --calendar-app: customers who arrive in a year; 400 unless given.", valueName: "N"))
     var calendarCustomers: Int?
@@ -103,19 +108,10 @@ struct SimulatorCommand: AsyncParsableCommand {
     @OptionGroup var signing: SimulatorSigningFlags
 
     func validate() throws {
-        try requireNumber(port, in: 0...65_535, for: "--port")
-        guard [customers, sandboxCustomers, calendarCustomers ?? 0].allSatisfy((0...Self.customersMax).contains) else {
-            throw ValidationError("Customers are 0 to \(Self.customersMax).")
-        }
         guard calendarApp != nil || calendarCustomers == nil else {
             throw ValidationError("--calendar-customers goes with --calendar-app.")
         }
         guard calendarApp != bundleId else { throw ValidationError("--calendar-app is another app than --bundle-id.") }
-        guard arrivalsPerMonth.map((0...Double(Self.customersMax)).contains) ?? true else {
-            throw ValidationError("--arrivals-per-month is 0 to \(Self.customersMax).")
-        }
-        guard (0...3_600_000).contains(latencyMs) else { throw ValidationError("--latency-ms is 0 to 3600000.") }
-        guard (0...1).contains(faultRate) else { throw ValidationError("--fault-rate is between 0 and 1.") }
         do {
             _ = try Fault.mixed(rate: faultRate, kinds: faultKinds)
         } catch {
@@ -123,9 +119,6 @@ struct SimulatorCommand: AsyncParsableCommand {
         }
         if let mistake = notify.flatMap({ NotificationOptions(url: $0).mistake }) {
             throw ValidationError("--notify: \(mistake).")
-        }
-        guard (1...Self.monthSecondsMax).contains(monthSeconds) else {
-            throw ValidationError("--month-seconds is 1 to \(Int(Self.monthSecondsMax)).")
         }
         guard epoch.map({ SimulatorOptions.epochs.contains($0.milliseconds) }) ?? true else {
             throw ValidationError("--epoch is from 1970 to 9999.")

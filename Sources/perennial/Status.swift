@@ -21,7 +21,7 @@ struct StatusCommand: AsyncParsableCommand {
     var watch = false
 
     @Option(
-        help: ArgumentHelp("With --watch: seconds between two looks, from 1 to 86400; 2 unless given.", valueName: "N"))
+        1...86_400, help: ArgumentHelp("With --watch: seconds between two looks; 2 unless given.", valueName: "N"))
     var interval: Int?
 
     @Option(help: "table for people, or json, which is stable.")
@@ -31,7 +31,6 @@ struct StatusCommand: AsyncParsableCommand {
 
     func validate() throws {
         guard watch || interval == nil else { throw ValidationError("--interval goes with --watch.") }
-        try requireNumber(interval, in: 1...86_400, for: "--interval")
     }
 
     func run() async throws {

@@ -7,7 +7,7 @@ import Tracking
 extension RenewalExtension.Reason: ExpressibleByArgument {}
 
 struct ExtensionFlags: ParsableArguments {
-    @Option(help: ArgumentHelp("How many days the customer gets, 1 to 90.", valueName: "N"))
+    @Option(RenewalExtension.days, help: ArgumentHelp("How many days the customer gets.", valueName: "N"))
     var days: Int
 
     @Option(help: "What Apple is told as the reason: undeclared, satisfaction, outage or other.")
@@ -157,8 +157,9 @@ struct SupportConsumptionCommand: AsyncParsableCommand {
     var sampled = false
 
     @Option(
+        ConsumptionReport.percents,
         help: ArgumentHelp(
-            "How much of it the customer used, 0 to 100; not for subscriptions that renew.", valueName: "N"))
+            "How much of it the customer used, in percent; not for subscriptions that renew.", valueName: "N"))
     var consumedPercent: Int?
 
     @Option(help: "What you would like Apple to decide: decline, full or prorated; a wish, no more.")

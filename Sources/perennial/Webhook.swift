@@ -45,11 +45,15 @@ struct WebhookAddCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Production or Sandbox; both unless given.", valueName: "E"))
     var environment: StoreEnvironment?
 
-    @Option(help: ArgumentHelp("The most calls at a time, 1 to 64.", valueName: "N"))
+    @Option(LedgerWebhooks.concurrencyAllowed, help: ArgumentHelp("The most calls at a time.", valueName: "N"))
     var concurrency = LedgerWebhooks.concurrencyUsual
 
-    @Option(help: ArgumentHelp("now, beginning, a position, or an instant (a minute earlier).", valueName: "START"))
-    var from = "now"
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "now (unless given), beginning, a position, or an instant (a minute earlier).", valueName: "START"),
+        transform: { try WebhookStart($0) })
+    var from = WebhookStart.now
 
     @Option(
         help: ArgumentHelp("A file with your own secret (whsec_…), or -; one is made unless given.", valueName: "F|-"))
@@ -58,12 +62,11 @@ struct WebhookAddCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func run() async throws {
-        let start = try WebhookStart(from)
         let own = try secretFile?.webhookSecret()
         let (webhook, secret) = try await flags.ledger(sealing: true) {
             try await $0.webhooks.add(
                 url: url, app: app, kinds: kinds.map { $0.split(separator: ",").map(String.init) },
-                environment: environment, concurrency: concurrency, secret: own, from: start)
+                environment: environment, concurrency: concurrency, secret: own, from: from)
         }
         printError("Webhook \(webhook.id) gets the events after position \(webhook.position). Its secret:")
         try printSecret(
@@ -127,7 +130,7 @@ struct WebhookSetCommand: AsyncParsableCommand {
     @Option(help: ArgumentHelp("Where to send.", valueName: "U"))
     var url: String?
 
-    @Option(help: ArgumentHelp("The most calls at a time, 1 to 64.", valueName: "N"))
+    @Option(LedgerWebhooks.concurrencyAllowed, help: ArgumentHelp("The most calls at a time.", valueName: "N"))
     var concurrency: Int?
 
     @Flag(help: "Send.")
@@ -219,7 +222,7 @@ struct WebhookSkipCommand: AsyncParsableCommand {
             perennial webhook skip 1 --position 4711 --reason "the receiver knows no such customer"
             """)
 
-    @Option(help: ArgumentHelp("The event's position; see `perennial webhook show`.", valueName: "N"))
+    @Option(1...Int64.max, help: ArgumentHelp("The event's position; see `perennial webhook show`.", valueName: "N"))
     var position: Int64
 
     @Option(help: ArgumentHelp("Why, in words for the next person who asks.", valueName: "R"))
@@ -242,14 +245,16 @@ struct WebhookReplayCommand: AsyncParsableCommand {
             perennial webhook replay 1 --from 2026-11-20T12:00:00Z
             """)
 
-    @Option(help: ArgumentHelp("beginning, a position, or an instant (a minute earlier).", valueName: "START"))
-    var from: String
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp("beginning, a position, or an instant (a minute earlier).", valueName: "START"),
+        transform: { try WebhookStart($0) })
+    var from: WebhookStart
 
     @OptionGroup var webhook: WebhookFlags
 
     func run() async throws {
-        let start = try WebhookStart(from)
-        try await webhook.ledger { try await $0.webhooks.replay(webhook.id, from: start) }
+        try await webhook.ledger { try await $0.webhooks.replay(webhook.id, from: from) }
         printLine("Webhook \(webhook.id) sends the feed again from there on.")
     }
 }

@@ -69,6 +69,70 @@ import Testing
         }
     }
 
+    /// Every option whose help names the limits of a number, with its command.
+    private static let numbers = commands(below: Perennial.self).flatMap { command in
+        Perennial.helpMessage(for: command, columns: 1_000)
+            .matches(of: /\n  (--[a-z-]+) <[^>]+>\s+[^\n]*\(from [0-9.]+ (on|to [0-9]+)(, or 0)?(; default: [0-9.]+)?\)/)
+            .map { (command, String($0.output.1)) }
+    }
+
+    @Test(
+        "A number outside its limits is refused by naming them", arguments: ["-7", "nan", "1e99", "--format", "x", ""])
+    func number(value: String) {
+        #expect(Self.numbers.count > 35)
+        for (command, option) in Self.numbers {
+            do {
+                _ = try command.parse([option, value])
+                Issue.record("\(command) \(option) was accepted.")
+            } catch {
+                let said = command.message(for: error)
+                #expect(said.contains("The value '\(value)' is invalid for '\(option) <"), "\(said)")
+                #expect(said.contains(/: give a (whole )?number from [0-9.]+ (on|to [0-9]+)(, or 0)?\./), "\(said)")
+                #expect(command.exitCode(for: error) == .validationFailure)
+            }
+        }
+    }
+
+    @Test func `limits belong to their numbers, and 0 where it stands for none`() throws {
+        let key = try #require(
+            try Perennial.parseAsRoot(["key", "create", "--scope", "read", "--rate", "0", "--burst", "10000000"])
+                as? KeyCreateCommand)
+        #expect(key.rate == 0 && key.burst == 10_000_000)
+        let list = try #require(
+            try Perennial.parseAsRoot(["receipt", "list", "--limit", "100000"]) as? ReceiptListCommand)
+        #expect(list.limit == 100_000)
+        let usual = try #require(try Perennial.parseAsRoot(["receipt", "list"]) as? ReceiptListCommand)
+        #expect(usual.limit == 100)
+        let help = Perennial.helpMessage(for: ReceiptListCommand.self, columns: 1_000)
+        #expect(help.contains("At most this many. (from 1 to 100000; default: 100)\n"), "\(help)")
+        #expect(
+            Perennial.helpMessage(for: KeyCreateCommand.self, columns: 1_000).contains("(from 0.001 to 1000000, or 0)"))
+    }
+
+    @Test(
+        "What is no instant is refused with an example",
+        arguments: [
+            ["entitlements", "--app", "a", "--customer", "c", "--at"],
+            ["entitlements", "--app", "a", "--customer", "c", "--known-at"], ["explain", "--response", "f", "--at"],
+            ["grant", "--app", "a", "--customer", "c", "--entitlement", "e", "--reason", "r", "--until"],
+            ["simulator", "--epoch"], ["webhook", "replay", "1", "--from"],
+            ["webhook", "add", "--url", "https://example.com", "--from"],
+        ])
+    func instant(arguments: [String]) throws {
+        for value in ["yesterday", "-1", "2026-13-01", "31.01.2026", ""] {
+            do {
+                _ = try Perennial.parseAsRoot(arguments + [value])
+                Issue.record("\(arguments) \(value) was accepted.")
+            } catch {
+                let said = Perennial.message(for: error)
+                #expect(said.contains("The value '\(value)' is invalid for '\(arguments.last ?? "") <"), "\(said)")
+                #expect(said.contains("T12:00"), "\(said)")
+            }
+        }
+        _ = try Perennial.parseAsRoot(arguments + ["2026-01-31"])
+        _ = try Perennial.parseAsRoot(arguments + ["2026-01-31T12:00Z"])
+    }
+
     @Test func `another frequency of sweeps is refused by naming those that there are`() {
         do {
             _ = try Perennial.parseAsRoot(["app", "set", "a", "--sweep", "auto"])

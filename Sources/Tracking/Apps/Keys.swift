@@ -27,8 +27,9 @@ package struct RequestRate: Sendable, Hashable {
     /// The default rate limit: more requests than one server can answer, so only a runaway caller reaches it.
     package static let usual = RequestRate(perSecond: 20_000)
     /// The range of `perSecond`, besides 0: from a request in a quarter of an hour to more than a caller can send.
-    static let perSecondAllowed = 0.001...1_000_000.0
-    static let burstAllowed = 1.0...10_000_000
+    package static let perSecondAllowed = 0.001...1_000_000.0
+    /// The range of `burst`.
+    package static let burstAllowed = 1.0...10_000_000
 
     /// The long-term rate in requests a second; 0 is unlimited.
     package let perSecond: Double

@@ -29,7 +29,8 @@ struct ImportCommand: AsyncParsableCommand {
     @Argument(help: ArgumentHelp("The file of lines, or - for standard input.", valueName: "FILE|-"))
     var file: InputFile
 
-    @Option(help: ArgumentHelp("Skip the lines before this one, whatever earlier runs did.", valueName: "N"))
+    @Option(
+        1...Int.max, help: ArgumentHelp("Skip the lines before this one, whatever earlier runs did.", valueName: "N"))
     var fromLine: Int?
 
     @Flag(help: "Read the file from its start although an earlier run stored some of it.")
@@ -38,7 +39,6 @@ struct ImportCommand: AsyncParsableCommand {
     @OptionGroup var flags: SettingsFlags
 
     func validate() throws {
-        if let fromLine, fromLine < 1 { throw ValidationError("--from-line is at least 1.") }
         guard fromLine == nil || !again else {
             throw ValidationError("--again begins at line 1; leave --from-line out.")
         }

@@ -119,10 +119,13 @@ struct WorkerCommand: AsyncParsableCommand {
     @Flag(help: "Check what is due now, then exit.")
     var once = false
 
-    @Option(help: ArgumentHelp("With --once: begin nothing new after this many seconds.", valueName: "N"))
+    @Option(
+        1...31_622_400,
+        help: ArgumentHelp("With --once: begin nothing new after this many seconds.", valueName: "N"))
     var maxSeconds: Int?
 
     @Option(
+        0...65_535,
         help: ArgumentHelp("Serve /metrics, /healthz and /readyz on this port; 0 takes a free one.", valueName: "N"))
     var metricsPort: Int?
 
@@ -138,13 +141,8 @@ struct WorkerCommand: AsyncParsableCommand {
         guard metricsHost == nil || metricsPort != nil else {
             throw ValidationError("--metrics-host goes with --metrics-port.")
         }
-        if let metricsPort {
-            guard !once else { throw ValidationError("--metrics-port does not go with --once.") }
-            try requireNumber(metricsPort, in: 0...65_535, for: "--metrics-port")
-        }
-        guard let maxSeconds else { return }
-        guard once else { throw ValidationError("--max-seconds goes with --once.") }
-        guard maxSeconds > 0 else { throw ValidationError("--max-seconds is at least 1.") }
+        guard metricsPort == nil || !once else { throw ValidationError("--metrics-port does not go with --once.") }
+        guard maxSeconds == nil || once else { throw ValidationError("--max-seconds goes with --once.") }
     }
 
     func run() async throws {
