@@ -123,24 +123,23 @@ struct ReportCommand: AsyncParsableCommand {
             await database.close()
             return listed
         } catch {
+            let advice = await advice(about: error, of: statement, values, in: database)
             await database.close()
-            throw advice(about: error) ?? error
+            throw advice ?? error
         }
     }
 
     /// Returns advice about a schema, table or function that is not there (SQLSTATE 3F000, 42P01 and 42883), and about a
     /// value that PostgreSQL cannot read (class 22); nil for any other error.
-    private static func advice(about error: any Error) -> Failure? {
+    private static func advice(
+        about error: any Error, of statement: ReportStatement, _ values: [String], in database: Database
+    ) async -> Failure? {
         guard let error = error as? DatabaseError, let state = error.sqlState else { return nil }
         if ["3F000", "42P01", "42883"].contains(state) {
             return Failure("The database has no Perennial schema, or an older one; run `perennial migrate` first.")
         }
-        guard state.hasPrefix("22") else { return nil }
-        return Failure(
-            """
-            A variable of the report has a value that PostgreSQL cannot read: \(error.message) Dates are written \
-            2026-01-31, instants 2026-01-31T12:00Z, time zones Europe/Berlin, buckets day, week, month, quarter or year.
-            """)
+        return state.hasPrefix("22")
+            ? Failure(await statement.advice(about: error.message, values, in: database)) : nil
     }
 }
 
@@ -218,6 +217,44 @@ struct ReportStatement: Sendable, Hashable {
 }
 
 extension ReportStatement {
+    /// What PostgreSQL reads a variable as, where it is not text.
+    enum Form: String {
+        case instant, number, zone
+
+        /// What a person has to write.
+        var words: String {
+            switch self {
+            case .instant: Instant.form
+            case .number: "a whole number, such as 30"
+            case .zone: "the name of a zone, such as Europe/Berlin"
+            }
+        }
+    }
+
+    static let forms: [String: Form] = [
+        "from": .instant, "until": .instant, "at": .instant, "as_known_at": .instant, "known_before": .instant,
+        "known_after": .instant, "time_zone": .zone, "minutes": .number, "days": .number, "months": .number,
+    ]
+
+    /// Returns which variables have a value that PostgreSQL cannot read, and what to give, for its message that quotes no
+    /// value. Where each can be read, such as a number that is too large for the report, these are all that were given.
+    func advice(about message: String, _ values: [String], in database: Database) async -> String {
+        let read = Statement(name: Queries.readValue.name, sql: Queries.readValue.text)
+        var (unreadable, given): ([String], [String]) = ([], [])
+        for (name, value) in zip(variables, values) {
+            guard let form = Self.forms[name] else { continue }
+            let flag = ["from", "until"].contains(name) ? "--\(name)" : "--set \(name)"
+            let sentence = "\(flag) is '\(value)'; give \(form.words)."
+            if value != defaults[name] { given.append(sentence) }
+            do {
+                _ = try await database.query(read, [.text(value), .text(form.rawValue)])
+            } catch {
+                if error.sqlState?.hasPrefix("22") == true { unreadable.append(sentence) }
+            }
+        }
+        return ((unreadable.isEmpty ? given : unreadable) + [message]).joined(separator: " ")
+    }
+
     /// Returns why a report has no rows, in one line.
     func emptiness(_ values: [String], in transaction: Transaction) throws -> String {
         let given = Dictionary(zip(variables, values)) { first, _ in first }

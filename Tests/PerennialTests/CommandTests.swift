@@ -72,7 +72,9 @@ import Testing
     /// Every option whose help names the limits of a number, with its command.
     private static let numbers = commands(below: Perennial.self).flatMap { command in
         Perennial.helpMessage(for: command, columns: 1_000)
-            .matches(of: /\n  (--[a-z-]+) <[^>]+>\s+[^\n]*\(from [0-9.]+ (on|to [0-9]+)(, or 0)?(; default: [0-9.]+)?\)/)
+            .matches(
+                of: /\n  (--[a-z-]+) <[^>]+>\s+[^\n]*\(from [0-9.]+ (on|to [0-9]+)(, or 0)?(; default: [0-9.]+)?\)/
+            )
             .map { (command, String($0.output.1)) }
     }
 

@@ -91,6 +91,43 @@ private let history = OncePerSuite(ReportFigureTests.withHistory)
         }
     }
 
+    @Test func `a value that cannot be read is named with its variable, the form and an example`() async throws {
+        func advice(_ report: SQLFile, _ given: [String: String], in database: Database) async throws -> String {
+            let error = await #expect(throws: DatabaseError.self, "\(report.name) \(given)") {
+                try await run(report, given, in: database)
+            }
+            #expect(error?.sqlState?.hasPrefix("22") == true, "\(report.name) \(given)")
+            let statement = ReportStatement(report.text)
+            let values = try statement.values(given, report: report.name)
+            return await statement.advice(about: "MESSAGE", values, in: database)
+        }
+        try await history.use { database in
+            var refusals = 0
+            for report in Reports.all {
+                for (variable, form) in ReportStatement.forms
+                where ReportStatement(report.text).variables.contains(variable) {
+                    let flag = ["from", "until"].contains(variable) ? "--\(variable)" : "--set \(variable)"
+                    let said = try await advice(report, [variable: "nonsense"], in: database)
+                    #expect(said == "\(flag) is 'nonsense'; give \(form.words). MESSAGE", "\(report.name)")
+                    refusals += 1
+                }
+            }
+            #expect(refusals > 60)
+            let renewals = try #require(Reports.all.first { $0.name == "expected_renewals" })
+            let large = try await advice(renewals, ["days": "2147483647", "time_zone": "UTC"], in: database)
+            #expect(large == "--set days is '2147483647'; give a whole number, such as 30. MESSAGE")
+        }
+    }
+
+    @Test func `a variable is of a known form, or its report refuses it by name`() {
+        let named = ["bundle_id", "environment", "bucket", "by"]
+        for report in Reports.all {
+            for variable in ReportStatement(report.text).variables where !named.contains(variable) {
+                #expect(ReportStatement.forms[variable] != nil, "\(report.name) \(variable)")
+            }
+        }
+    }
+
     @Test(arguments: [
         ("2026-01-20", "UTC", "2026-01-20 00:00:00"),
         ("2026-01-20", "Europe/Berlin", "2026-01-19 23:00:00"),

@@ -28,10 +28,13 @@ struct ReportProcessTests {
             // Another report that finds something is no check.
             #expect(try await run(["stuck_work"], connectionString).status == 0)
             #expect(try await run(["nonsense"], connectionString).status == 1)
-            for odd in [["--from", "someday"], ["--set", "time_zone=Nowhere"]] {
+            for (odd, sentence) in [
+                (["--from", "someday"], "--from is 'someday'; give a date or an instant, such as 2026-01-31 or"),
+                (["--set", "time_zone=Nowhere"], "--set time_zone is 'Nowhere'; give the name of a zone, such as"),
+            ] {
                 let refused = try await run(["churn"] + odd, connectionString)
                 #expect(refused.status == 1)
-                #expect(refused.text.contains("Dates are written 2026-01-31"), "\(refused.text)")
+                #expect(refused.text.contains(sentence), "\(refused.text)")
             }
             for offset in ["+05:30", "-3", "UTC+3", "<X>-2"] {
                 let refused = try await run(["churn", "--set", "time_zone=\(offset)"], connectionString)

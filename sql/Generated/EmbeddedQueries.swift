@@ -5426,6 +5426,14 @@ SELECT COALESCE(perennial.instant($1::text, COALESCE($3::text, 'UTC'))
 SELECT quote_literal(v.value) AS literal FROM unnest($1::text[]) WITH ORDINALITY AS v (value, place) ORDER BY v.place
 
 """#)
+    /// Reads the text $1 as a report does: as an instant, a whole number or the name of a zone, as $2 says. Fails if it is none.
+    package static let readValue = SQLFile("read_value", #"""
+-- Reads the text $1 as a report does: as an instant, a whole number or the name of a zone, as $2 says. Fails if it is none.
+SELECT CASE $2::text WHEN 'instant' THEN ($1::text)::timestamptz::text
+                     WHEN 'number' THEN ($1::text)::int::text
+                     ELSE (now() AT TIME ZONE $1::text)::text END AS read
+
+"""#)
     /// Registers a worker: host $1, process $2; $3 true: it checks single receipts on request, so no work depends on it; $4
     package static let startWorker = SQLFile("start_worker", #"""
 -- Registers a worker: host $1, process $2; $3 true: it checks single receipts on request, so no work depends on it; $4

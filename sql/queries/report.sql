@@ -16,3 +16,9 @@ SELECT COALESCE(perennial.instant($1::text, COALESCE($3::text, 'UTC'))
 -- name: quote_values
 -- Returns the texts $1 as SQL literals, in order, the way psql inserts variables into a report.
 SELECT quote_literal(v.value) AS literal FROM unnest($1::text[]) WITH ORDINALITY AS v (value, place) ORDER BY v.place
+
+-- name: read_value
+-- Reads the text $1 as a report does: as an instant, a whole number or the name of a zone, as $2 says. Fails if it is none.
+SELECT CASE $2::text WHEN 'instant' THEN ($1::text)::timestamptz::text
+                     WHEN 'number' THEN ($1::text)::int::text
+                     ELSE (now() AT TIME ZONE $1::text)::text END AS read
