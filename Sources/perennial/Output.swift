@@ -32,7 +32,7 @@ func printError(_ lines: String) {
 /// Writes a secret that cannot be shown again. Throws one sentence with the remedy where standard output did not take it.
 func printSecret(_ text: String, ifLost remedy: String) throws {
     printLine(text)
-    if let lost = LostOutput.seen { throw LostOutput(description: "\(lost) \(remedy)") }
+    if let lost = LostOutput.first { throw LostOutput(description: "\(lost) \(remedy)") }
 }
 
 /// Writes text. `LostOutput` remembers what standard output did not take; a reader that went away, as in
@@ -52,7 +52,7 @@ private func write(bytes: [UInt8], to descriptor: Int32) {
             var room = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
             poll(&room, 1, -1)
         } else if reason != EINTR {
-            if descriptor == STDOUT_FILENO, reason != EPIPE { LostOutput.remember(reason) }
+            if descriptor == STDOUT_FILENO { LostOutput.remember(reason) }
             return
         }
     }
@@ -64,30 +64,36 @@ struct LostOutput: Error, CustomStringConvertible {
     /// The reason of the first one, as `errno` has it; nil while all was written.
     private static let reason = Mutex<Int32?>(nil)
 
-    /// The failure of this process; nil while all was written.
-    static var seen: LostOutput? {
-        reason.withLock { $0 }.map { number in
-            LostOutput(
-                description: "Standard output did not take everything: \(String(cString: strerror(number))). "
-                    + "What it has is not whole.")
-        }
-    }
+    /// What was not written first; nil while standard output took all.
+    static var first: LostOutput? { reason.withLock { $0 }.map(LostOutput.init) }
+
+    /// The failure of this process. A reader that went away is none.
+    static var seen: LostOutput? { reason.withLock { $0 == EPIPE ? nil : $0 }.map(LostOutput.init) }
 
     static func remember(_ number: Int32) {
         reason.withLock { $0 = $0 ?? number }
     }
 
     let description: String
+
+    init(description: String) {
+        self.description = description
+    }
+
+    private init(_ reason: Int32) {
+        description =
+            "Standard output did not take everything: \(String(cString: strerror(reason))). What it has is not whole."
+    }
 }
 
 /// Opens what is closed of the descriptors 0 to 2, so that no connection becomes standard output. They are opened the
-/// wrong way round: reading and writing there fails, as with a closed one. A file that may not grow is a failed write
-/// from then on, and no signal that ends the process.
+/// wrong way round: reading and writing there fails, as with a closed one. A file that may not grow and a reader that
+/// went away are failed writes from then on, and no signals that end the process in the middle of its work.
 func openStandardStreams() {
     for descriptor in STDIN_FILENO...STDERR_FILENO where fcntl(descriptor, F_GETFD) == -1 {
         _ = open("/dev/null", descriptor == STDIN_FILENO ? O_WRONLY : O_RDONLY)
     }
-    signal(SIGXFSZ, SIG_IGN)
+    for number in [SIGXFSZ, SIGPIPE] { signal(number, SIG_IGN) }
 }
 
 /// The destination of the output, as far as it is known.
@@ -119,14 +125,15 @@ enum Terminal {
     static var isStandardError: Bool { isatty(STDERR_FILENO) == 1 }
 }
 
-/// Looks again and again, and shows what a look found or why it failed. SIGINT and SIGTERM end the process at once with
+/// Looks again and again, and shows what a look found or why it failed: beside a table on standard output, but JSON and
+/// CSV stay whole. SIGINT and SIGTERM end the process at once with
 /// status 0, also in the middle of a look: a look only reads, and one that waits for the database may wait long. It
 /// returns when standard output takes no more.
 func keepLooking<Found>(
     everySeconds seconds: Int, isTable: Bool, _ look: () async throws -> Found, show: (Found) -> Void
 ) async {
     for number in [SIGINT, SIGTERM] { signal(number) { _ in _exit(EXIT_SUCCESS) } }
-    while LostOutput.seen == nil {
+    while LostOutput.first == nil {
         do {
             let found = try await look()
             if isTable { Terminal.clear() }
@@ -137,10 +144,10 @@ func keepLooking<Found>(
                 Terminal.clear()
                 printLine(sentence)
             } else {
-                printExactly(sentence)
+                printError("perennial: \(sentence)")
             }
         }
-        if LostOutput.seen == nil { await pause(seconds: seconds) }
+        if LostOutput.first == nil { await pause(seconds: seconds) }
     }
 }
 
@@ -172,13 +179,16 @@ enum ExitStatus {
         let status = Perennial.exitCode(for: error)
         if !(error is ExitCode) {
             // ArgumentParser would print its own texts through a buffer, and its loss would go unseen.
-            let text = Perennial.fullMessage(for: error) + "\n"
-            if status == .success { write(bytes: Array(text.utf8), to: STDOUT_FILENO) }
-            if status == .failure { printError("perennial: \(sentence(for: error))") }
+            let text = Perennial.fullMessage(for: error)
+            switch status {
+            case .success: write(bytes: Array((text + "\n").utf8), to: STDOUT_FILENO)
+            case .failure: printError("perennial: \(sentence(for: error))")
+            // A usage error repeats the words that it was given.
+            default: printError(text)
+            }
         }
         let lost = LostOutput.seen
         if let lost, !(error is LostOutput) { printError("perennial: \(lost)") }
-        guard lost != nil || status == .success || status == .failure else { Perennial.exit(withError: error) }
         exit(lost == nil ? status.rawValue : ExitCode.failure.rawValue)
     }
 

@@ -55,4 +55,33 @@ struct LostOutputTests {
             try process.forget()
         }
     }
+
+    @Test("A reader that went away ends no work and is no failure, a watch ends, and a lost key is named")
+    func readerGone() async throws {
+        func run(_ arguments: [String], _ environment: [String: String] = [:]) async throws -> (Int32, String) {
+            var ends: [Int32] = [-1, -1]
+            try #require(pipe(&ends) == 0)
+            close(ends[0])
+            let (process, said) = (Process(), Pipe())
+            process.executableURL = PretendWorld.productsFolder.appendingPathComponent("perennial")
+            process.arguments = arguments
+            process.environment = environment
+            process.standardOutput = FileHandle(fileDescriptor: ends[1], closeOnDealloc: true)
+            process.standardError = said
+            try process.runHearingSignals()
+            let status = await process.ended()
+            #expect(process.terminationReason == .exit)
+            return (status, String(decoding: try said.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self))
+        }
+        for arguments in [["--help"], ["report", "list"]] {
+            let (status, said) = try await run(arguments)
+            #expect(status == 0 && said.isEmpty, "\(said)")
+        }
+        try await withMigratedDatabase { _, connectionString in
+            let environment = ["DATABASE_URL": connectionString]
+            #expect(try await run(["status", "--watch"], environment).0 == 0)
+            let (status, said) = try await run(["key", "create", "--scope", "read"], environment)
+            #expect(status == 1 && said.contains("run `perennial key revoke 1`"), "\(said)")
+        }
+    }
 }

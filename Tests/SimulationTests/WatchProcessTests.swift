@@ -68,4 +68,20 @@ struct WatchProcessTests {
         #expect(!watch.said.contains("cancelled"), "\(watch.said)")
         try watch.forget()
     }
+
+    @Test("A failed look of CSV is told on standard error, and the next look follows")
+    func failedLook() async throws {
+        try await withTestDatabase { _, connectionString in
+            let watch = try PerennialProcess(
+                ["report", "stuck_work", "--watch", "--interval", "1", "--format", "csv"],
+                environment: ["DATABASE_URL": connectionString], redirection: "> /dev/null")
+            while watch.said.components(separatedBy: "perennial: The database has no Perennial schema").count < 3 {
+                try #require(watch.process.isRunning, "it ended by itself: \(watch.said)")
+                try await Task.sleep(for: .milliseconds(20))
+            }
+            kill(watch.process.processIdentifier, SIGINT)
+            #expect(await watch.end() == 0)
+            try watch.forget()
+        }
+    }
 }

@@ -219,8 +219,6 @@ private let stopSecondsMax = 30
 /// minute, ends the process. A service that ends by itself ends the group: as a failure, or as completed work with
 /// `untilDone`. When one fails, the others finish their work.
 func runServices(_ services: [any Service], untilDone: Bool = false, logger: Logger) async throws {
-    // The service must survive when the reader of its log goes away.
-    signal(SIGPIPE, SIG_IGN)
     let group = ServiceGroup(
         configuration: ServiceGroupConfiguration(
             services: services.map {
