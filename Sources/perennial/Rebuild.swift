@@ -54,8 +54,8 @@ struct RebuildCommand: AsyncParsableCommand {
         while let here = place {
             let batch = try await ledger.operations.rebuild(from: here, scope, correcting: !verify, reading: .present)
             line.clear()
-            for difference in batch.differences { printLine(difference.sentence) }
-            for gap in batch.gaps { printLine("\(gap.subject) cannot be rebuilt in full: \(gap.reason)") }
+            for difference in batch.differences { printLine(difference.sentence.visible) }
+            for gap in batch.gaps { printLine("\(gap.subject) cannot be rebuilt in full: \(gap.reason)".visible) }
             sum.add(batch)
             line.show(sum.note)
             place = batch.next

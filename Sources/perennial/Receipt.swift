@@ -45,7 +45,7 @@ struct ReceiptAddCommand: AsyncParsableCommand {
         }
         switch answer {
         case .settled(let settled, customer: _):
-            printLine(settled.text)
+            printStyled(settled.text(in: Terminal.style))
             if let failure = settled.failure { throw failure }
         case .pending(let receipt, let reason, _):
             throw Failure("Receipt \(receipt) is stored but not verified yet: \(reason)")
@@ -99,7 +99,7 @@ struct ReceiptCheckCommand: AsyncParsableCommand {
             for receipt in try await receipts(in: tracker.ledger) {
                 let settled = try await tracker.check(receipt)
                 try await tracker.ledger.audit(.receiptChecked, app: app, customer: customer, receipt: receipt)
-                printLine(settled.text)
+                printStyled(settled.text(in: Terminal.style))
                 if let failure = settled.failure { failures.append(failure) }
             }
             return failures
@@ -189,14 +189,15 @@ extension Listing {
 }
 
 extension Settled {
-    var text: String {
-        var parts = ["Receipt \(receiptID): \(outcome.rawValue)\(reason.map { ", \($0)" } ?? "")"]
-        if !subscriptions.isEmpty { parts.append(Listing(subscriptions: subscriptions).table) }
+    /// What a check found, without text that a terminal would obey; its tables fit a terminal of this style.
+    func text(in style: TerminalStyle? = nil) -> String {
+        var parts = ["Receipt \(receiptID): \(outcome.rawValue)\(reason.map { ", \($0)" } ?? "")".visible]
+        if !subscriptions.isEmpty { parts.append(Listing(subscriptions: subscriptions).table(in: style)) }
         let changes = Listing(changes: self)
         if changes.rows.isEmpty {
             if outcome == .verified { parts.append("Nothing changed.") }
         } else {
-            parts.append("Changes:\n\(changes.table)")
+            parts.append("Changes:\n\(changes.table(in: style))")
         }
         parts.append(nextCheckAt.map { "Next check: \($0.iso8601)" } ?? "No further check is planned.")
         return parts.joined(separator: "\n")

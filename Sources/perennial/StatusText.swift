@@ -20,7 +20,9 @@ extension LedgerStatus {
         var parts: [String] = []
         if isEstimated { parts.append("The ledger is large: receipts and subscriptions are estimates.") }
         if lanes.isEmpty { parts.append("Nothing is scheduled.") }
-        parts += (hindrances + [todayList] + findings).flatMap(\.entries).compactMap(\.line)
+        func lines(_ lists: [List]) -> [String] { lists.flatMap(\.entries).compactMap(\.line) }
+        // An entry is one line, but today has one for each app.
+        parts += lines(hindrances).map(\.visible) + lines([todayList]) + lines(findings).map(\.visible)
         if let until = provisional.until {
             let receipts = provisional.receipts.of("unverified receipt gives", "unverified receipts give")
             let more = provisional.isMore ? "more than " : ""

@@ -37,9 +37,9 @@ struct VerifyCommand: AsyncParsableCommand {
         }
         switch format {
         case .text:
-            for awaiting in sum.awaiting { printLine(awaiting.sentence) }
+            for awaiting in sum.awaiting { printLine(awaiting.sentence.visible) }
             printLine(sum.sentence)
-        case .json: printLine(sum.json.rendered(pretty: true))
+        case .json: printExactly(sum.json.rendered(pretty: true))
         }
         if sum.left > 0 { throw ExitStatus.foundDifference }
     }
@@ -54,7 +54,7 @@ struct VerifyCommand: AsyncParsableCommand {
             for violation in step.violations {
                 let isRepaired = try await repaired(violation, in: ledger, terms)
                 sum.add(violation, isRepaired: isRepaired)
-                if format == .text { printLine(violation.sentence + (isRepaired ? " It is repaired." : "")) }
+                if format == .text { printLine(violation.sentence.visible + (isRepaired ? " It is repaired." : "")) }
             }
             line.show(sum.note)
         }

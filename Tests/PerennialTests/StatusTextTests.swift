@@ -35,6 +35,22 @@ import TestSupport
         }
     }
 
+    @Test func `a bundle id that a receipt names forges no line`() async throws {
+        try await withMigratedDatabase { database, _ in
+            let ledger = SubscriptionLedger(database: database)
+            try await ledger.apps.add("a", callsPerSecond: 0)
+            try await database.transaction {
+                try $0.script(
+                    #"""
+                    INSERT INTO ledger.refused_bundle (app_id, bundle_id, receipts)
+                    SELECT app_id, E'b\nPaused: a\x1b[2J', 1 FROM ledger.app
+                    """#)
+            }
+            let status = try await ledger.operations.status()
+            #expect(status.text().contains(#"b\u{a}Paused: a\u{1b}[2J"#), "\(status.text())")
+        }
+    }
+
     @Test func `months of a yearly product advise a server key`() async throws {
         try await withMigratedDatabase { database, _ in
             let ledger = SubscriptionLedger(

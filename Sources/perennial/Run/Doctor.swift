@@ -39,7 +39,7 @@ struct DoctorCommand: AsyncParsableCommand {
         }
         switch format {
         case .text: printLine(diagnosis.sentence)
-        case .json: printLine(diagnosis.json.rendered(pretty: true))
+        case .json: printExactly(diagnosis.json.rendered(pretty: true))
         }
         if diagnosis.wrong > 0 { throw ExitStatus.foundDifference }
     }
