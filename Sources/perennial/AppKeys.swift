@@ -94,8 +94,7 @@ struct ConnectKeyFlags: ParsableArguments {
             try await flags.ledger { try await remove($0.apps) }
             return printLine("\(app) has no \(name) any more.")
         }
-        let text = String(decoding: try keyFile.contents(bytesMax: Self.bytesMax), as: UTF8.self)
-        let key = try ConnectKey(pem: text, id: keyId, issuer: issuerId)
+        let key = try ConnectKey(pem: keyFile.text(bytesMax: Self.bytesMax), id: keyId, issuer: issuerId)
         try await flags.ledger(sealing: true) { try await store(key, $0.apps) }
         printLine("Stored the \(name) \(keyId) of \(app)\(issuerId == nil ? ", without an issuer" : "").")
     }

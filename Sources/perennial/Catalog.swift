@@ -46,9 +46,9 @@ struct CatalogApplyCommand: AsyncParsableCommand {
     }
 
     private func read() throws -> CatalogFile {
-        let bytes = try file.contents(bytesMax: CatalogFile.bytesMax)
+        let text = try file.text(bytesMax: CatalogFile.bytesMax)
         do {
-            return try CatalogFile(String(decoding: bytes, as: UTF8.self))
+            return try CatalogFile(text)
         } catch {
             for line in error.lines { printError("\(file.name): \(line)") }
             let count = error.lines.count == 1 ? "a mistake" : "\(error.lines.count) mistakes"

@@ -56,8 +56,7 @@ struct ReceiptAddCommand: AsyncParsableCommand {
         get throws {
             if let transactionId { return .transactionID(transactionId) }
             if let signedTransaction {
-                let bytes = try signedTransaction.contents(bytesMax: Self.signedBytesMax)
-                let text = String(decoding: bytes, as: UTF8.self)
+                let text = try signedTransaction.text(bytesMax: Self.signedBytesMax)
                 return .signedTransaction(text.trimmingCharacters(in: .whitespacesAndNewlines))
             }
             return .receipt(try (file ?? InputFile(path: "-")).receipt())

@@ -28,6 +28,31 @@ import Testing
         #expect(error?.description == "/proc/self/mem cannot be read: Input/output error; give another file.")
     }
 
+    @Test func `a byte order mark is no part of a text`() throws {
+        let mark: [UInt8] = [0xEF, 0xBB, 0xBF]
+        #expect(try InputFile.secret(in: mark + Array("a\r\n".utf8), name: "f", "it") == "a")
+        #expect(InputFile.receipt(in: mark + Array("MIIB".utf8)) == "MIIB")
+        #expect(InputFile.text(in: mark + mark) == "\u{FEFF}")
+        #expect(InputFile.text(in: Array("a\0".utf8)) == nil && InputFile.text(in: [0xE9]) == nil)
+    }
+
+    @Test func `a file in another form than UTF-8 is refused by its name and form`() throws {
+        let url = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID()).text")
+        defer { try? FileManager.default.removeItem(at: url) }
+        let utf16 = try #require("app: a".data(using: .utf16LittleEndian))
+        for (bytes, form) in [
+            (utf16, "is text in UTF-16; "), (Data([0x1F, 0x8B, 8]), "is compressed with gzip; "),
+            (Data([0x61, 0xE9]), "is no text in UTF-8; "),
+        ] {
+            try bytes.write(to: url)
+            let error = #expect(throws: Failure.self) { try InputFile(path: url.path).text(bytesMax: 99) }
+            #expect(error?.description.hasPrefix("\(url.path) \(form)") == true)
+        }
+        try utf16.write(to: url)
+        #expect(throws: Failure.self) { try InputFile(path: url.path).receipt() }
+        #expect(throws: Failure.self) { try SettingsSources.textOfFile(url.path) }
+    }
+
     @Test func `a device's receipt file is encoded, text stays`() {
         #expect(InputFile.receipt(in: [0x30, 0x82, 0x01]) == "MIIB")
         #expect(InputFile.receipt(in: Array("MIIB\n".utf8)) == "MIIB\n")

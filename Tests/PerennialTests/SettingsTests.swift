@@ -230,13 +230,6 @@ import Testing
         #expect(Self.mistakes(fake, files: ["r": root]) == [])
     }
 
-    @Test(arguments: ["", "# note\n"])
-    func `a settings file may begin with a byte order mark`(start: String) {
-        let file = SettingsFile("\u{FEFF}\(start)DATABASE_URL=postgresql:///x", name: "f")
-        #expect(file.values == ["DATABASE_URL": "postgresql:///x"])
-        #expect(file.mistakes.isEmpty && file.warnings.isEmpty)
-    }
-
     @Test func `a settings file tells odd lines and unknown keys`() {
         let file = SettingsFile(
             "# note\n\nexport DATABASE_URL='postgresql:///x'\nPERENIAL_HTTP_PORT=1\nodd\nBLUE_WHALE=1", name: "f")

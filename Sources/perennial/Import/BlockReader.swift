@@ -50,6 +50,7 @@ struct BlockReader {
             }
             let chunk = try await read()
             if chunk.isEmpty { isAtEnd = true } else { buffer += chunk }
+            if offset == 0 { try InputFile.requireUTF8(buffer, name: name) }
         }
     }
 
@@ -152,6 +153,30 @@ struct InputFile: Sendable {
         return handle
     }
 
+    /// Returns the file's text without a byte order mark. Throws one sentence when it is no text in UTF-8.
+    func text(bytesMax: Int) throws -> String {
+        let bytes = try contents(bytesMax: bytesMax)
+        try Self.requireUTF8(bytes, name: name)
+        guard let text = Self.text(in: bytes) else {
+            throw Failure("\(name) is no text in UTF-8; convert it, or give the right file.")
+        }
+        return text
+    }
+
+    /// Returns a text without a byte order mark; nil when the bytes are no UTF-8 or hold a NUL.
+    static func text(in bytes: [UInt8]) -> String? {
+        let hasMark = bytes.starts(with: [0xEF, 0xBB, 0xBF])
+        return bytes.contains(0) ? nil : String(validating: hasMark ? bytes[3...] : bytes[...], as: UTF8.self)
+    }
+
+    /// Throws one sentence when a file that begins with `bytes` is in another form than text in UTF-8.
+    static func requireUTF8(_ bytes: [UInt8], name: String) throws {
+        let start = Array(bytes.prefix(2))
+        if start == [0x1F, 0x8B] { throw Failure("\(name) is compressed with gzip; give what zcat makes of it.") }
+        guard start == [0xFF, 0xFE] || start == [0xFE, 0xFF] || start.count == 2 && start.contains(0) else { return }
+        throw Failure("\(name) is text in UTF-16; convert it to UTF-8, such as by iconv -f UTF-16 -t UTF-8.")
+    }
+
     func contents(bytesMax: Int) throws -> [UInt8] {
         let handle = try open()
         var bytes: [UInt8] = []
@@ -200,7 +225,7 @@ extension InputFile {
     }
 
     static func secret(in bytes: [UInt8], name: String, _ meant: String) throws -> String {
-        guard var text = String(validating: bytes, as: UTF8.self) else {
+        guard var text = text(in: bytes) else {
             throw Failure("\(name) holds no text; write \(meant) into it.")
         }
         while text.last?.isNewline == true { text.removeLast() }
@@ -218,10 +243,10 @@ extension InputFile {
 
     /// Returns the receipt as text. Bytes that are not text are the receipt itself, and are encoded.
     func receipt() throws -> String {
-        Self.receipt(in: try contents(bytesMax: Self.receiptBytesMax))
+        let bytes = try contents(bytesMax: Self.receiptBytesMax)
+        try Self.requireUTF8(bytes, name: name)
+        return Self.receipt(in: bytes)
     }
 
-    static func receipt(in bytes: [UInt8]) -> String {
-        String(validating: bytes, as: UTF8.self) ?? Data(bytes).base64EncodedString()
-    }
+    static func receipt(in bytes: [UInt8]) -> String { text(in: bytes) ?? Data(bytes).base64EncodedString() }
 }

@@ -157,7 +157,8 @@ extension UnsafeRawBufferPointer {
     }
 }
 
-/// Any line, read by Foundation's decoder, which also reports the mistake in a bad one.
+/// Any line, read by Foundation's decoder, which also reports the mistake in a bad one. That decoder accepts more than
+/// JSON, such as a comma before the end and UTF-16, so the project's own reader looks first.
 struct CarefulLine: Decodable {
     private let app: String
     private let customer: String
@@ -175,7 +176,10 @@ struct CarefulLine: Decodable {
     static func read(_ bytes: UnsafeRawBufferPointer) throws -> ImportLine {
         let line: CarefulLine
         do {
+            try requireKeysOnce(in: JSONDocument(Array(bytes)))
             line = try JSONDecoder().decode(CarefulLine.self, from: Data(bytes))
+        } catch let error as NotJSON {
+            throw Failure("this is \(error.reason)")
         } catch let error as DecodingError {
             throw Failure(sentence(for: error))
         }
@@ -186,6 +190,15 @@ struct CarefulLine: Decodable {
             expiresAt: line.expires?.instant, provisionalUntil: line.provisional_until?.instant)
     }
 
+    /// Throws when the line has a key twice. Readers differ in which of the values counts.
+    private static func requireKeysOnce(in document: JSONDocument) throws {
+        var keys: Set<String> = []
+        for key in document.keys(JSONDocument.root).map({ document.unescaped(document.nodes[$0]) })
+        where !keys.insert(key).inserted {
+            throw Failure("\(key) is there twice")
+        }
+    }
+
     private static func sentence(for error: DecodingError) -> String {
         switch error {
         case .keyNotFound(let key, _): return "\(key.stringValue) is missing"
@@ -193,7 +206,9 @@ struct CarefulLine: Decodable {
             guard let key = context.codingPath.last else { return "this is no JSON object" }
             return "\(key.stringValue) is not text"
         case .dataCorrupted(let context):
-            guard let key = context.codingPath.last else { return "this is not JSON" }
+            guard let key = context.codingPath.last else {
+                return "a text in it is not UTF-8, or has a control character or half a surrogate pair"
+            }
             return "\(key.stringValue): \(context.debugDescription)"
         @unknown default: return "this cannot be read"
         }

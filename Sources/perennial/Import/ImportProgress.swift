@@ -171,7 +171,10 @@ struct StoredBlock: Sendable {
         bad.sort { $0.number < $1.number }
     }
 
-    private mutating func note(_ number: Int, _ reason: String) { bad.append(BadLine(number: number, reason: reason)) }
+    /// Notes a bad line; a reason that quotes the line quotes no more than a few lines of a terminal.
+    private mutating func note(_ number: Int, _ reason: String) {
+        bad.append(BadLine(number: number, reason: reason.shortened(to: 500)))
+    }
 }
 
 extension InputFile {

@@ -201,8 +201,7 @@ struct SettingsSources {
     }
 
     @Sendable static func textOfFile(_ path: String) throws -> String {
-        let bytes = try InputFile(path: path).contents(bytesMax: SettingsFile.bytesMax)
-        return String(decoding: bytes, as: UTF8.self)
+        try InputFile(path: path).text(bytesMax: SettingsFile.bytesMax)
     }
 }
 
@@ -219,12 +218,10 @@ struct SettingsFile: Sendable {
     private(set) var warnings: [String] = []
 
     /// Reads the text of the file called `name`. Empty lines and lines that start with `#` are skipped. `export` before a
-    /// key and quotes around a value are dropped, so that a shell can read the same file; so is a byte order
-    /// mark at the start.
+    /// key and quotes around a value are dropped, so that a shell can read the same file.
     init(_ text: String, name: String) {
         self.name = name
         let known = Set(SettingName.names + LibpqVariable.names)
-        let text = text.unicodeScalars.first == "\u{FEFF}" ? String(text.unicodeScalars.dropFirst()) : text
         for (index, line) in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).enumerated() {
             var line = Self.trimmed(line)
             guard !line.isEmpty, !line.hasPrefix("#") else { continue }

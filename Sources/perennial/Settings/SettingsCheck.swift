@@ -68,7 +68,8 @@ struct SettingsCheck {
             do {
                 text = try read(path)
             } catch {
-                mistakes.append("\(source): cannot read \(path): \(ExitStatus.sentence(for: error))")
+                let reason = ExitStatus.sentence(for: error)
+                mistakes.append("\(source): cannot read \(path): \(reason) The key is 32 bytes in base64.")
                 return nil
             }
         }

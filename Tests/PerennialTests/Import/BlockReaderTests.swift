@@ -8,8 +8,14 @@ import Testing
     static func blocks(_ text: String, _ limits: LineLimits, from offset: Int = 0, line: Int = 1) async throws
         -> [LineBlock]
     {
+        try await blocks(Data(text.utf8), limits, from: offset, line: line)
+    }
+
+    static func blocks(_ bytes: Data, _ limits: LineLimits, from offset: Int = 0, line: Int = 1) async throws
+        -> [LineBlock]
+    {
         let url = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID()).lines")
-        try Data(text.utf8).write(to: url)
+        try bytes.write(to: url)
         defer { try? FileManager.default.removeItem(at: url) }
         var reader = try BlockReader(
             FileHandle(forReadingFrom: url), name: "f", from: offset, line: line, limits: limits)
@@ -59,6 +65,24 @@ import Testing
                 rest.flatMap(Self.reported)
                     == Array(whole.flatMap(Self.reported).dropFirst(block.numbers.upperBound - 1)))
         }
+    }
+
+    @Test(arguments: [1, 3, 64])
+    func `a file in another form is refused as a whole`(chunkBytes: Int) async throws {
+        let line = "{\"app\":\"a\"}\n"
+        for encoding in [String.Encoding.utf16, .utf16LittleEndian, .utf16BigEndian] {
+            let bytes = try #require(line.data(using: encoding))
+            let error = await #expect(throws: Failure.self) {
+                try await Self.blocks(bytes, LineLimits(chunkBytes: chunkBytes))
+            }
+            #expect(error?.description.hasPrefix("f is text in UTF-16; ") == true)
+        }
+        let error = await #expect(throws: Failure.self) {
+            try await Self.blocks(Data([0x1F, 0x8B, 8, 0]), LineLimits(chunkBytes: chunkBytes))
+        }
+        #expect(error?.description == "f is compressed with gzip; give what zcat makes of it.")
+        let marked = try await Self.blocks("\u{FEFF}\(line)", LineLimits(chunkBytes: chunkBytes))
+        #expect(marked.flatMap(Self.reported) == ["1:\u{FEFF}{\"app\":\"a\"}"])
     }
 
     @Test func `a block is cut by its bytes`() async throws {

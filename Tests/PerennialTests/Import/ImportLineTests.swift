@@ -1,3 +1,4 @@
+import Foundation
 import Subscriptions
 import Testing
 import Tracking
@@ -36,7 +37,8 @@ import Tracking
     }
 
     @Test(arguments: [
-        ("{", "this is not JSON"), ("[]", "this is no JSON object"), ("{}", "app is missing"),
+        ("{", "this is JSON that ends in the middle, after 1 bytes"),
+        ("[]", "this is no JSON object"), ("{}", "app is missing"),
         (#"{"app":"a","customer":1,"receipt":"x"}"#, "customer is not text"),
         (#"{"app":"a","customer":"c"}"#, "give exactly one of receipt, signed_transaction and transaction_id"),
         (#"{"app":"a","customer":null,"receipt":"x"}"#, "customer is not text"),
@@ -67,6 +69,47 @@ import Tracking
         } catch {
             #expect("\(error)" == reason)
         }
+    }
+
+    /// Changes to a good line after which other readers read it differently, or not at all.
+    static let departures: [(name: String, change: @Sendable (String) -> String)] = [
+        ("comma at the end", { $0.replacing("}", with: ",}") }), ("comma after it", { "\($0)," }),
+        ("two commas", { $0.replacing(",", with: ",,", maxReplacements: 1) }), ("second value", { $0 + $0 }),
+        ("text after it", { "\($0) x" }), ("comment", { $0.replacing("}", with: "/* c */}") }),
+        ("line comment", { "\($0) // c" }), ("half", { String($0.dropLast()) }),
+        ("key without quotes", { $0.replacing("\"app\"", with: "app") }),
+        ("single quotes", { $0.replacing("\"", with: "'") }),
+        ("key twice", { $0.replacing("}", with: ",\"customer\":\"d\"}") }),
+        ("key twice, once escaped", { $0.replacing("}", with: ",\"\\u0063ustomer\":\"d\"}") }),
+        ("ignored key twice", { $0.replacing("}", with: ",\"x\":1,\"x\":[2]}") }),
+        ("number with plus", { $0.replacing("}", with: ",\"price\":+1,\"currency\":\"USD\"}") }),
+        ("number with zeros", { $0.replacing("}", with: ",\"price\":007,\"currency\":\"USD\"}") }),
+        ("no number", { $0.replacing("}", with: ",\"price\":NaN,\"currency\":\"USD\"}") }),
+        ("tab in a text", { $0.replacing("a.b", with: "a\t.b") }), ("NUL", { $0.replacing("}", with: "\0}") }),
+        ("half a pair", { $0.replacing("a.b", with: "\\ud800") }),
+        ("unknown escape", { $0.replacing("a.b", with: "\\x41") }), ("list", { "[\($0)]" }),
+    ]
+
+    @Test func `a line that is not exactly JSON is refused, whatever readers would make of it`() throws {
+        let line = #"{"app":"a.b","customer":"c","receipt":"MII="}"#
+        _ = try Self.submission(line)
+        for (name, change) in Self.departures {
+            #expect(throws: Failure.self, "\(name)") { try Self.submission(change(line)) }
+        }
+        for encoding in [String.Encoding.utf16, .utf16LittleEndian, .utf16BigEndian, .utf32, .isoLatin1] {
+            let bytes = try #require(line.replacing("a.b", with: "é").data(using: encoding))
+            #expect(throws: Failure.self, "\(encoding)") {
+                try bytes.withUnsafeBytes { try ImportLine.submission(in: $0) }
+            }
+        }
+        #expect(try Self.submission("\u{FEFF}\(line)").customer == "c")
+    }
+
+    @Test func `a key that is there twice is named`() {
+        let error = #expect(throws: Failure.self) {
+            try Self.submission(#"{"app":"a","customer":"c","receipt":"x","customer":"c"}"#)
+        }
+        #expect(error?.description == "customer is there twice")
     }
 
     @Test(arguments: [
