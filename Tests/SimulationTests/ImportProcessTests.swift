@@ -79,7 +79,7 @@ struct ImportProcessTests {
                 let end = try await world.start([file]).said()
                 #expect(end.status == 0)
                 #expect(end.text.contains("line 2: No app has the bundle id com.unknown"), "\(end.text)")
-                #expect(end.text.contains("line 3: this is not JSON"))
+                #expect(end.text.contains("line 3: this is text that is not JSON"))
                 #expect(end.text.contains("\(known == 0 ? 2 : 0) new, \(known == 0 ? 0 : 2) known before"))
             }
             #expect(try await world.start([try world.file(named: "bad.ndjson", ["nonsense"])]).said().status == 1)

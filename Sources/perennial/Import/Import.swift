@@ -88,7 +88,9 @@ private struct ImportRun {
         printLine(progress.summary(elapsedSeconds: elapsedSeconds))
         try await tellEnd(of: ongoing)
         tell(try await tracker.ledger.intake.waiting())
-        if let ongoing, let skipped = progress.skipped(of: input.name, since: ongoing.startedAt) { printLine(skipped) }
+        if let ongoing, fromLine == nil, let skipped = progress.skipped(of: input.name, since: ongoing.startedAt) {
+            printLine(skipped)
+        }
         if progress.stored == 0, progress.bad > 0 {
             throw Failure("No line of \(input.name) could be stored; the lines above say why.")
         }
@@ -102,6 +104,8 @@ private struct ImportRun {
 
     private mutating func reader(of handle: FileHandle, _ ongoing: Import?) throws -> BlockReader {
         progress.bytesTotal = input.byteCount
+        progress.linesBefore = (fromLine ?? 1) - 1
+        progress.line = progress.linesBefore
         guard let ongoing, fromLine == nil, ongoing.nextLine > 1 else {
             return try BlockReader(handle, name: input.name)
         }

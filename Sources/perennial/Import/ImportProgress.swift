@@ -10,24 +10,26 @@ struct ImportProgress: Sendable, Hashable {
     var bytesBefore = 0
     /// The last line up to which everything is stored.
     var line = 0
-    /// Lines that were done before this run began.
+    /// Lines that were done before this run began, or are before `--from-line`.
     var linesBefore = 0
     /// Receipts stored that were not known before.
     var new = 0
     /// Receipts stored that were known already.
     var known = 0
     var bad = 0
+    var blank = 0
     /// Lines that promise access for longer than the limit.
     var cutShort = 0
 
     var stored: Int { new + known }
 
     mutating func add(_ block: StoredBlock) {
-        line = block.numbers.upperBound - 1
+        line = max(line, block.numbers.upperBound - 1)
         bytesDone = block.offsets.upperBound
         new += block.new
         known += block.known
         bad += block.bad.count
+        blank += block.blank
         cutShort += block.cutShort
     }
 
@@ -44,11 +46,12 @@ struct ImportProgress: Sendable, Hashable {
         return "line \(line)\(percent): \(numbers(elapsedSeconds))"
     }
 
+    /// Stored, blank and bad lines add up to the lines read. All lines count, as for `--from-line`.
     func summary(elapsedSeconds: Double) -> String {
         let before = linesBefore > 0 ? " after line \(linesBefore)" : ""
         return
             "Receipts stored: \(stored) (\(new) new, \(known) known before); lines read\(before): \(line - linesBefore), "
-            + "bad: \(bad); \(rate(elapsedSeconds)) lines/s."
+            + "blank: \(blank), bad: \(bad); \(rate(elapsedSeconds)) lines/s."
     }
 
     /// Returns a sentence about the lines of the file `name` that imports of it since `start` stored, and this run did not
@@ -131,8 +134,9 @@ struct StoredBlock: Sendable {
     /// Lines that promise access for longer than the limit, by the clock of this machine.
     private(set) var cutShort = 0
     private(set) var bad: [BadLine] = []
+    private(set) var blank = 0
 
-    /// Reads the lines from `fromLine` on; skips blank ones. This is pure work, on as many blocks at a time as there are
+    /// Reads the lines from `fromLine` on, numbered from 1 with the blank ones. This is pure work, on as many blocks at a time as there are
     /// cores.
     init(reading block: LineBlock, fromLine: Int, lineBytesMax: Int) {
         (numbers, offsets) = (block.numbers, block.offsets)
@@ -144,6 +148,7 @@ struct StoredBlock: Sendable {
                 case .bytes(let range):
                     let line = UnsafeRawBufferPointer(rebasing: bytes[range])
                     guard line.contains(where: { $0 != UInt8(ascii: " ") && $0 != UInt8(ascii: "\t") }) else {
+                        blank += 1
                         continue
                     }
                     do {

@@ -11,14 +11,15 @@ import Testing
         progress.new = 10
         progress.known = 2
         progress.bad = 1
-        progress.line = 13
-        #expect(progress.bar(elapsedSeconds: 2) == "[##........] 25%  10 new, 2 known, 1 bad, 6/s, 6 s left")
-        #expect(progress.note(elapsedSeconds: 0) == "line 13, 25% of the file: 10 new, 2 known, 1 bad, 0/s")
+        progress.blank = 1
+        progress.line = 14
+        #expect(progress.bar(elapsedSeconds: 2) == "[##........] 25%  10 new, 2 known, 1 bad, 7/s, 6 s left")
+        #expect(progress.note(elapsedSeconds: 0) == "line 14, 25% of the file: 10 new, 2 known, 1 bad, 0/s")
         #expect(
-            progress.summary(elapsedSeconds: 13)
-                == "Receipts stored: 12 (10 new, 2 known before); lines read: 13, bad: 1; 1 lines/s.")
+            progress.summary(elapsedSeconds: 14)
+                == "Receipts stored: 12 (10 new, 2 known before); lines read: 14, blank: 1, bad: 1; 1 lines/s.")
         progress.bytesTotal = nil
-        #expect(progress.bar(elapsedSeconds: 1) == "10 new, 2 known, 1 bad, 13/s")
+        #expect(progress.bar(elapsedSeconds: 1) == "10 new, 2 known, 1 bad, 14/s")
     }
 
     @Test func `what earlier runs did is not this run's speed`() {
@@ -26,6 +27,33 @@ import Testing
         progress.new = 10
         #expect(progress.note(elapsedSeconds: 5) == "line 60, 60% of the file: 10 new, 0 known, 0 bad, 2/s, 20 s left")
         #expect(progress.summary(elapsedSeconds: 5).contains("lines read after line 50: 10,"))
+    }
+
+    /// The number of a line is its place in the file, with the blank ones; `--from-line` takes the same.
+    @Test(arguments: [1, 2, 3, 4, 5, 7, 9])
+    func `the lines read are stored, blank or bad, from any line on`(fromLine: Int) async throws {
+        let good = #"{"app":"a","customer":"c","receipt":"MII="}"#
+        let kinds: [(text: String, isBlank: Bool, isBad: Bool)] = [
+            ("", true, false), (good, false, false), (" \t", true, false), ("bad", false, true), (good, false, false),
+            ("", true, false), ("bad", false, true),
+        ]
+        let text = kinds.map(\.text).joined(separator: "\r\n")
+        for blockLines in 1...8 {
+            var progress = ImportProgress(line: fromLine - 1, linesBefore: fromLine - 1)
+            var numbers: [Int] = []
+            for block in try await BlockReaderTests.blocks(text, LineLimits(blockLinesMax: blockLines)) {
+                var stored = StoredBlock(reading: block, fromLine: fromLine, lineBytesMax: 99)
+                let upload = StoredUpload(receiptID: ReceiptID(1), isNew: true, customer: "c")
+                stored.count(stored.waiting.map { _ in .success(upload) })
+                progress.add(stored)
+                numbers += stored.bad.map(\.number)
+            }
+            let read = kinds.enumerated().dropFirst(fromLine - 1)
+            #expect(progress.blank == read.count(where: \.element.isBlank))
+            #expect(numbers == read.filter(\.element.isBad).map { $0.offset + 1 } && progress.bad == numbers.count)
+            #expect(progress.line - progress.linesBefore == read.count)
+            #expect(progress.stored + progress.blank + progress.bad == read.count)
+        }
     }
 
     @Test func `the end says what was skipped, since when it is stored, and how to read it again`() {
