@@ -7,6 +7,7 @@ import Foundation
 struct BlockReader {
     private let handle: FileHandle
     private let name: String
+    private let byteCount: Int?
     private let limits: LineLimits
     private let queue = DispatchQueue(label: "perennial.imported.read")
     private var buffer: [UInt8] = []
@@ -22,13 +23,14 @@ struct BlockReader {
     private var offset: Int
 
     /// Creates a reader of an open file, which failures call `name`. A regular file is read from `offset`, where line
-    /// `number` begins.
+    /// `number` begins. A file with more bytes than `byteCount` grew since, and is refused.
     init(
-        _ handle: FileHandle, name: String, from offset: Int = 0, line number: Int = 1,
+        _ handle: FileHandle, name: String, byteCount: Int? = nil, from offset: Int = 0, line number: Int = 1,
         limits: LineLimits = LineLimits()
     ) throws {
         self.handle = handle
         self.name = name
+        self.byteCount = byteCount
         self.limits = limits
         self.number = number
         self.offset = offset
@@ -51,6 +53,9 @@ struct BlockReader {
             let chunk = try await read()
             if chunk.isEmpty { isAtEnd = true } else { buffer += chunk }
             if offset == 0 { try InputFile.requireUTF8(buffer, name: name) }
+            if let byteCount, offset + buffer.count - lineStart > byteCount {
+                throw Failure("\(name) grew while it was read; import it again once it is complete.")
+            }
         }
     }
 

@@ -107,7 +107,7 @@ private struct ImportRun {
         progress.linesBefore = (fromLine ?? 1) - 1
         progress.line = progress.linesBefore
         guard let ongoing, fromLine == nil, ongoing.nextLine > 1 else {
-            return try BlockReader(handle, name: input.name)
+            return try BlockReader(handle, name: input.name, byteCount: input.byteCount)
         }
         progress.line = Int(ongoing.nextLine) - 1
         progress.linesBefore = progress.line
@@ -116,7 +116,8 @@ private struct ImportRun {
         if progress.bytesDone != progress.bytesTotal {
             printError("Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
         }
-        return try BlockReader(handle, name: input.name, from: progress.bytesDone, line: progress.line + 1)
+        return try BlockReader(
+            handle, name: input.name, byteCount: input.byteCount, from: progress.bytesDone, line: progress.line + 1)
     }
 
     private mutating func take(_ block: StoredBlock) async throws {

@@ -11,14 +11,14 @@ import Testing
         try await blocks(Data(text.utf8), limits, from: offset, line: line)
     }
 
-    static func blocks(_ bytes: Data, _ limits: LineLimits, from offset: Int = 0, line: Int = 1) async throws
-        -> [LineBlock]
-    {
+    static func blocks(
+        _ bytes: Data, _ limits: LineLimits, byteCount: Int? = nil, from offset: Int = 0, line: Int = 1
+    ) async throws -> [LineBlock] {
         let url = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID()).lines")
         try bytes.write(to: url)
         defer { try? FileManager.default.removeItem(at: url) }
         var reader = try BlockReader(
-            FileHandle(forReadingFrom: url), name: "f", from: offset, line: line, limits: limits)
+            FileHandle(forReadingFrom: url), name: "f", byteCount: byteCount, from: offset, line: line, limits: limits)
         var found: [LineBlock] = []
         while let block = try await reader.next() { found.append(block) }
         return found
@@ -83,6 +83,16 @@ import Testing
         #expect(error?.description == "f is compressed with gzip; give what zcat makes of it.")
         let marked = try await Self.blocks("\u{FEFF}\(line)", LineLimits(chunkBytes: chunkBytes))
         #expect(marked.flatMap(Self.reported) == ["1:\u{FEFF}{\"app\":\"a\"}"])
+    }
+
+    @Test(arguments: [1, 3, 64])
+    func `a file that grew is refused before its new lines`(chunkBytes: Int) async throws {
+        let text = "a\n0123456789\nb\n"
+        let limits = LineLimits(lineBytesMax: 5, chunkBytes: chunkBytes)
+        for byteCount in 0...text.utf8.count {
+            let read = try? await Self.blocks(Data(text.utf8), limits, byteCount: byteCount)
+            #expect(read?.flatMap(Self.reported) == (byteCount < text.utf8.count ? nil : ["1:a", "2:too long", "3:b"]))
+        }
     }
 
     @Test func `a block is cut by its bytes`() async throws {
