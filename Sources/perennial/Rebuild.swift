@@ -72,26 +72,29 @@ extension RebuildDifference {
 }
 
 struct RebuildSum {
-    /// Subscriptions and purchases to examine.
+    /// Subscriptions, purchases and customers to examine; those that are examined, differ and are corrected count alike.
     let total: Int
     private(set) var examined = 0
+    private(set) var differing = 0
     private(set) var corrected = 0
+    /// The facts that differ, of which one subscription, purchase or customer may have many.
     private(set) var differences = 0
     private(set) var gaps = 0
 
     mutating func add(_ batch: RebuildBatch) {
         examined += batch.examined
+        differing += Set(batch.differences.map(\.subject)).count
         corrected += batch.corrected
         differences += batch.differences.count
         gaps += batch.gaps.count
     }
 
-    var note: String { "\(examined) of \(total), \(differences.of("difference", "differences"))" }
+    var note: String { "\(examined) of \(total) looked at, \(differing) different" }
 
     func sentence(verifying: Bool) -> String {
         let looked = "Subscriptions, purchases and customers looked at: \(examined)"
         let found =
-            differences == 0 ? "they are what the observations give" : "facts that differed: \(differences)"
+            differences == 0 ? "none differs" : "different: \(differing), in \(differences.of("fact", "facts"))"
         let done = verifying || differences == 0 ? "" : "; corrected: \(corrected)"
         let left = gaps == 0 ? "" : "; left as they are, because they cannot be rebuilt in full: \(gaps)"
         return "\(looked); \(found)\(done)\(left)."

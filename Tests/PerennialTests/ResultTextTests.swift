@@ -42,6 +42,23 @@ import Testing
         #expect(sum.sentence == "No violation of 1 invariant.")
     }
 
+    @Test("A rebuild counts subscriptions, purchases and customers, and beside them the facts in which they differ")
+    func rebuilt() {
+        func difference(_ subject: String, _ fact: String) -> RebuildDifference {
+            RebuildDifference(subject: subject, fact: fact, stored: "1", rebuilt: nil)
+        }
+        var sum = RebuildSum(total: 9)
+        sum.add(RebuildBatch(examined: 3, gaps: [RebuildGap(subject: "s 3", reason: "No answer about it is kept.")]))
+        let looked = "Subscriptions, purchases and customers looked at: "
+        let left = "left as they are, because they cannot be rebuilt in full: 1."
+        #expect(sum.sentence(verifying: false) == "\(looked)3; none differs; \(left)")
+        sum.add(RebuildBatch(examined: 2, corrected: 1, differences: [difference("s 1", "a"), difference("s 1", "b")]))
+        sum.add(RebuildBatch(examined: 4, corrected: 1, differences: [difference("c 1", "entitlement pro")]))
+        #expect(sum.note == "9 of 9 looked at, 2 different")
+        #expect(sum.sentence(verifying: false) == "\(looked)9; different: 2, in 3 facts; corrected: 2; \(left)")
+        #expect(sum.sentence(verifying: true) == "\(looked)9; different: 2, in 3 facts; \(left)")
+    }
+
     @Test("A verification says why paid orders have no delivery yet, and that is no violation")
     func awaiting() {
         var sum = VerifySum(invariants: [.orders])

@@ -347,14 +347,17 @@ LANGUAGE sql STABLE AS $$
         WHERE (s.span).ends > GREATEST(v.computed_at, e.computed_at)
         GROUP BY s.customer_id, s.span HAVING sum(CASE WHEN s.is_stored THEN 1 ELSE -1 END) <> 0
     )
-    SELECT d.customer_id, (d.span).entitlement, string_agg(d.span::text, ' ' ORDER BY d.span) FILTER (WHERE d.is_stored),
-           string_agg(d.span::text, ' ' ORDER BY d.span) FILTER (WHERE NOT d.is_stored)
+    SELECT d.customer_id, (d.span).entitlement, string_agg(t.fields, '; ' ORDER BY d.span) FILTER (WHERE d.is_stored),
+           string_agg(t.fields, '; ' ORDER BY d.span) FILTER (WHERE NOT d.is_stored)
     FROM differing d
+    CROSS JOIN LATERAL (
+        SELECT string_agg(f.key || ' ' || f.value, ', ') AS fields
+        FROM json_each_text(json_strip_nulls(row_to_json(d.span))) f WHERE f.key <> 'entitlement') t
     GROUP BY d.customer_id, (d.span).entitlement
 $$;
 COMMENT ON FUNCTION ledger.entitlement_differences IS
     'Customers and entitlements about which something else is stored than their sources give from now on, with the '
-    'spans that only one of them has. Of a missing row nothing is stored; a merged name needs none. Leaves out what '
+    'fields of the spans that only one of them has. Of a missing row nothing is stored; a merged name needs none. Leaves out what '
     'another catalog or an import outdated';
 
 CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)

@@ -307,6 +307,21 @@ struct RebuildTests {
         }
     }
 
+    @Test("A difference of entitlements names the fields of the spans that only one side has")
+    func entitlementFields() async throws {
+        try await damageable.use { test, library, rows in
+            try await rows.putBack()
+            try await test.run("UPDATE ledger.current_entitlements SET spans[1].product_id = 'other'")
+            let found = try await rebuild(test, library, correcting: false).differences
+            #expect(!found.isEmpty)
+            for difference in found {
+                let (stored, rebuilt) = (difference.stored ?? "", difference.rebuilt ?? "")
+                #expect(stored.hasPrefix("starts 2") && stored.contains(", product_id other, state "), "\(stored)")
+                #expect(rebuilt.hasPrefix("starts 2") && !rebuilt.contains("product_id other"), "\(rebuilt)")
+            }
+        }
+    }
+
     @Test("A correction is known from then on; what was known before stays on record")
     func bitemporal() async throws {
         try await withHistory { test, library in
