@@ -6995,34 +6995,33 @@ ON CONFLICT (file_name, file_bytes, edges) DO UPDATE
 SET stored_lines = CASE WHEN $4::boolean THEN '{}' ELSE i.stored_lines END,
     stored_bytes = CASE WHEN $4::boolean THEN '{}' ELSE i.stored_bytes END,
     bad_lines = CASE WHEN $4::boolean THEN 0 ELSE i.bad_lines END
-RETURNING i.import_id, i.started_at, i.bad_lines,
-    (SELECT upper(r) FROM unnest(i.stored_lines) r WHERE r @> 1::bigint) AS next_line,
-    (SELECT upper(r) FROM unnest(i.stored_bytes) r WHERE r @> 0::bigint) AS next_byte
+RETURNING i.import_id, i.started_at,
+    (SELECT upper(r) FROM unnest(i.stored_lines) r WHERE r @> 1::bigint AND i.bad_lines = 0) AS next_line,
+    (SELECT upper(r) FROM unnest(i.stored_bytes) r WHERE r @> 0::bigint AND i.bad_lines = 0) AS next_byte,
+    ARRAY(SELECT lower(r) FROM unnest(i.stored_lines) r) AS starts,
+    ARRAY(SELECT upper(r) FROM unnest(i.stored_lines) r) AS ends
 
 """#)
-    /// Marks a part of import $1 as stored, in the transaction that stores it: lines $2 to $3 and bytes $4 to $5, both ends
+    /// Marks a part of import $1 as stored, in the transaction that stores it: lines $2 to $3 without the bad lines $6, and
     package static let markImport = SQLFile("mark_import", #"""
--- Marks a part of import $1 as stored, in the transaction that stores it: lines $2 to $3 and bytes $4 to $5, both ends
--- excluded, $6 of the lines bad. Bad lines that another run of the same file marked are counted already.
-UPDATE ledger.import
-SET stored_lines = stored_lines + int8multirange(int8range($2::bigint, $3::bigint)),
-    stored_bytes = stored_bytes + int8multirange(int8range($4::bigint, $5::bigint)),
-    bad_lines = bad_lines
-        + CASE WHEN stored_lines @> int8range($2::bigint, $3::bigint) THEN 0 ELSE $6::bigint END
-WHERE import_id = $1::bigint
-
-"""#)
-    /// Ends the import $1. After bad lines no line stays marked, because a run after their correction must read them again.
-    package static let finishImport = SQLFile("finish_import", #"""
--- Ends the import $1. After bad lines no line stays marked, because a run after their correction must read them again.
--- Returns the number of its bad lines, in this run and in the runs it continued.
-WITH finished AS (
-    SELECT import_id, bad_lines FROM ledger.import WHERE import_id = $1::bigint FOR UPDATE
-), forgotten AS (
-    UPDATE ledger.import i SET stored_lines = '{}', stored_bytes = '{}', bad_lines = 0
-    FROM finished f WHERE i.import_id = f.import_id AND f.bad_lines > 0
-)
-SELECT bad_lines FROM finished
+-- Marks a part of import $1 as stored, in the transaction that stores it: lines $2 to $3 without the bad lines $6, and
+-- bytes $4 to $5, both ends excluded. Where the lines are in a thousand pieces, a part with bad lines is bad as a whole:
+-- each update writes all pieces. Bad lines that are stored now, or that another run marked, are not counted again.
+UPDATE ledger.import i
+SET stored_bytes = i.stored_bytes + int8multirange(int8range($4::bigint, $5::bigint)),
+    (stored_lines, bad_lines) = (
+        SELECT m.lines,
+               i.bad_lines - (SELECT COALESCE(sum(upper(r) - lower(r)), 0) FROM unnest(m.lines * p.part) r)
+               + CASE WHEN i.stored_bytes @> int8range($4::bigint, $5::bigint)
+                      THEN (SELECT COALESCE(sum(upper(r) - lower(r)), 0) FROM unnest(i.stored_lines * p.part) r)
+                      ELSE $3::bigint - $2::bigint END
+        FROM (
+            SELECT int8multirange(int8range($2::bigint, $3::bigint)) AS part, COALESCE(
+                (SELECT range_agg(int8range(n, n + 1)) FROM unnest($6::bigint[]) n), '{}'::int8multirange) AS bad) p
+        CROSS JOIN LATERAL (
+            SELECT CASE WHEN isempty(p.bad) OR (SELECT count(*) FROM unnest(i.stored_lines)) < 1000
+                        THEN i.stored_lines + (p.part - p.bad) ELSE i.stored_lines END AS lines) m)
+WHERE i.import_id = $1::bigint
 
 """#)
     /// Returns per app: receipts that wait for Apple's first answer, calls a second (0: unlimited), and whether a worker is

@@ -27,12 +27,12 @@ package struct Import: Sendable {
     package let id: Int64
     /// The time when it was first started.
     package let startedAt: Instant
-    /// The first line, from 1, that is not known to be stored.
+    /// The line, from 1, before which nothing is to be read: the first that is not stored, or after bad lines the first.
     package let nextLine: Int64
     /// The byte offset of that line.
     package let nextByte: Int64
-    /// The number of bad lines, which could not be stored.
-    package let badLines: Int64
+    /// The lines that are stored. The others are to be read, also where an earlier run found them bad.
+    package let stored: [Range<Int64>]
 }
 
 /// A part of an imported file that is stored, or found bad, in one transaction.
@@ -40,19 +40,33 @@ package struct ImportedPart: Sendable {
     let importID: Int64
     let lines: Range<Int64>
     let bytes: Range<Int64>
-    /// The number of its lines that cannot be stored.
-    package var badLines: Int64
+    /// The lines of the submissions that are stored with it.
+    private var submitted: [Int64]
+    private var badLines: [Int64]
 
-    /// Creates a part: lines `lines` (from 1) at `bytes` of the file.
-    package init(of ongoing: Import, lines: Range<Int64>, bytes: Range<Int64>, badLines: Int64 = 0) {
-        (importID, self.lines, self.bytes, self.badLines) = (ongoing.id, lines, bytes, badLines)
+    /// Creates a part: lines `lines` (from 1) at `bytes` of the file. Submissions are made of the lines `submitted`; the
+    /// lines `badLines` cannot be stored.
+    package init(
+        of ongoing: Import, lines: Range<Int64>, bytes: Range<Int64>, submitted: [Int64] = [], badLines: [Int64] = []
+    ) {
+        (importID, self.lines, self.bytes) = (ongoing.id, lines, bytes)
+        (self.submitted, self.badLines) = (submitted, badLines)
+    }
+
+    /// Makes the lines of failed submissions bad ones; the other submissions remain.
+    mutating func leaveOut(_ results: [Result<some Any, any Error>]) {
+        let failed = Set(results.indices.filter { (try? results[$0].get()) == nil })
+        badLines += failed.map { submitted[$0] }
+        submitted = submitted.indices.filter { !failed.contains($0) }.map { submitted[$0] }
     }
 
     func mark(in transaction: Transaction) throws {
         try transaction.query(
             Queries.markImport,
-            .int8(importID), .int8(lines.lowerBound), .int8(lines.upperBound), .int8(bytes.lowerBound),
-            .int8(bytes.upperBound), .int8(badLines))
+            [
+                .int8(importID), .int8(lines.lowerBound), .int8(lines.upperBound), .int8(bytes.lowerBound),
+                .int8(bytes.upperBound), .int8s(badLines),
+            ])
     }
 }
 
@@ -77,12 +91,7 @@ extension LedgerIntake {
         return Import(
             id: try row.int8("import_id"), startedAt: try row.instant("started_at"),
             nextLine: try row.int8IfPresent("next_line") ?? 1, nextByte: try row.int8IfPresent("next_byte") ?? 0,
-            badLines: try row.int8("bad_lines"))
-    }
-
-    /// Ends an import that read its whole file; returns the bad lines of all its runs. After any, the next begins anew.
-    package func finish(_ ongoing: Import) async throws -> Int64 {
-        try await write(Queries.finishImport, .int8(ongoing.id)).first?.int8("bad_lines") ?? 0
+            stored: zip(try row.int8s("starts"), try row.int8s("ends")).map { $0..<$1 })
     }
 
     /// Returns, for each app by bundle id, the number of receipts that wait for Apple's first answer.

@@ -221,7 +221,7 @@ extension String {
 
 extension Tracker {
     /// Stores receipts for the schedule to check; an invalid one never affects the others. With `part` the same
-    /// transaction records how far the import of a file is, and how many of these submissions were invalid.
+    /// transaction records how far the import of a file is, and the lines of the submissions that were invalid.
     package func store(
         _ submissions: [Submission], completing part: ImportedPart? = nil
     ) async throws -> [Result<StoredUpload, any Error>] {
@@ -238,7 +238,7 @@ extension Tracker {
         }
         let good = uploads.compactMap { try? $0.get() }
         var part = part
-        part?.badLines += Int64(uploads.count - good.count)
+        part?.leaveOut(uploads)
         var stored = try await storeEach(good, completing: part).makeIterator()
         return uploads.map { upload in
             upload.flatMap { _ in stored.next() ?? .failure(LedgerError(.mismatch, "The receipt was not stored.")) }
@@ -276,9 +276,9 @@ extension Tracker {
                     stored += try await ledger.intake.store([upload]).map { .success($0) }
                 } catch let error where error.storageFailure?.isAboutAValue == true {
                     stored.append(.failure(error))
-                    part?.badLines += 1
                 }
             }
+            part?.leaveOut(stored)
             // The next run simply finds again the uploads that are stored before their part is marked.
             _ = try await ledger.intake.store([], completing: part)
             return stored

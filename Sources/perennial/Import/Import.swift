@@ -80,18 +80,18 @@ private struct ImportRun {
         tell(waitingBefore)
         do {
             defer { line.clear() }
-            try await Importer(tracker: tracker, ongoing: ongoing, fromLine: fromLine ?? 1)
+            try await Importer(tracker: tracker, ongoing: ongoing, fromLine: fromLine)
                 .run(reader) { try await take($0) }
         } catch let error as DatabaseError {
             throw Failure(stopped(by: error, isResumable: ongoing != nil && fromLine == nil))
         }
         printLine(progress.summary(elapsedSeconds: elapsedSeconds))
-        try await tellEnd(of: ongoing)
+        tellEnd(of: ongoing)
         tell(try await tracker.ledger.intake.waiting())
         if let ongoing, fromLine == nil, let skipped = progress.skipped(of: input.name, since: ongoing.startedAt) {
             printLine(skipped)
         }
-        if progress.stored == 0, progress.bad > 0 {
+        if progress.stored == 0, progress.bad > 0, progress.skipped == 0 {
             throw Failure("No line of \(input.name) could be stored; the lines above say why.")
         }
     }
@@ -141,18 +141,16 @@ private struct ImportRun {
         for sentence in forecast.sentences(for: waiting) { line.printLine(sentence) }
     }
 
-    private func tellEnd(of ongoing: Import?) async throws {
+    private func tellEnd(of ongoing: Import?) {
         if progress.cutShort > 0 {
             printLine(
                 "\(progress.cutShort.of("line promises", "lines promise")) access for more than \(Provisional.daysMax) days; it ends after "
                     + "\(Provisional.daysMax).")
         }
-        guard let ongoing, fromLine == nil else { return }
-        let bad = try await tracker.ledger.intake.finish(ongoing)
-        guard bad > 0 else { return }
+        guard ongoing != nil, fromLine == nil, progress.bad > 0 else { return }
         printLine(
-            "\(bad.of("line", "lines")) of \(input.name) \(bad == 1 ? "was" : "were") bad in all; mend \(bad == 1 ? "it" : "them") and run the import again, which then reads every line."
-        )
+            "\(progress.bad.of("line", "lines")) of \(input.name) \(progress.bad == 1 ? "was" : "were") bad; an import of the same "
+                + "file reads \(progress.bad == 1 ? "it" : "them") again, one of a changed file reads every line.")
     }
 
     private func stopped(by error: DatabaseError, isResumable: Bool) -> String {
@@ -176,8 +174,8 @@ struct Importer: Sendable {
     let tracker: Tracker
     /// The import in the ledger, where the file can be read from the middle; nil for standard input and pipes.
     let ongoing: Import?
-    /// The first line to store; those before it are skipped.
-    let fromLine: Int
+    /// The first line to store, whatever earlier runs stored; nil for the lines that they did not store.
+    let fromLine: Int?
     var limits = LineLimits()
 
     /// Stores every line and reports each block to `progress` in the order of the file. Throws when the file cannot be
@@ -202,7 +200,9 @@ struct Importer: Sendable {
     }
 
     private func store(_ block: LineBlock) async throws -> StoredBlock {
-        var stored = StoredBlock(reading: block, fromLine: fromLine, lineBytesMax: limits.lineBytesMax)
+        var stored = StoredBlock(
+            reading: block, fromLine: fromLine ?? 1, without: fromLine == nil ? ongoing?.stored ?? [] : [],
+            lineBytesMax: limits.lineBytesMax)
         let (submissions, part) = (stored.waiting.map(\.submission), part(stored))
         // A short failure of the database may pass; nothing is stored twice.
         let results = try await repeating { error, tries in
@@ -218,11 +218,11 @@ struct Importer: Sendable {
 
     /// Returns the part of the file that is then done; nil when lines were skipped, because they may not be stored.
     private func part(_ block: StoredBlock) -> ImportedPart? {
-        guard let ongoing, fromLine <= block.numbers.lowerBound else { return nil }
+        guard let ongoing, fromLine ?? 1 <= block.numbers.lowerBound else { return nil }
         return ImportedPart(
             of: ongoing, lines: Int64(block.numbers.lowerBound)..<Int64(block.numbers.upperBound),
             bytes: Int64(block.offsets.lowerBound)..<Int64(block.offsets.upperBound),
-            badLines: Int64(block.bad.count))
+            submitted: block.waiting.map { Int64($0.number) }, badLines: block.bad.map { Int64($0.number) })
     }
 }
 

@@ -12,6 +12,8 @@ struct ImportProgress: Sendable, Hashable {
     var line = 0
     /// Lines that were done before this run began, or are before `--from-line`.
     var linesBefore = 0
+    /// Lines after those that earlier runs stored.
+    var skipped = 0
     /// Receipts stored that were not known before.
     var new = 0
     /// Receipts stored that were known already.
@@ -30,6 +32,7 @@ struct ImportProgress: Sendable, Hashable {
         known += block.known
         bad += block.bad.count
         blank += block.blank
+        skipped += block.skipped
         cutShort += block.cutShort
     }
 
@@ -50,26 +53,29 @@ struct ImportProgress: Sendable, Hashable {
     func summary(elapsedSeconds: Double) -> String {
         let before = linesBefore > 0 ? " after line \(linesBefore)" : ""
         return
-            "Receipts stored: \(stored) (\(new) new, \(known) known before); lines read\(before): \(line - linesBefore), "
+            "Receipts stored: \(stored) (\(new) new, \(known) known before); lines read\(before): \(read), "
             + "blank: \(blank), bad: \(bad); \(rate(elapsedSeconds)) lines/s."
     }
 
     /// Returns a sentence about the lines of the file `name` that imports of it since `start` stored, and this run did not
     /// read; nil without any. An erasure leaves them skipped, so that no import brings a customer back unasked.
     func skipped(of name: String, since start: Instant) -> String? {
-        guard linesBefore > 0 else { return nil }
+        let lines = linesBefore + skipped
+        guard lines > 0 else { return nil }
         return
-            "\(linesBefore.of("line", "lines")) of \(name) \(linesBefore == 1 ? "was" : "were") skipped: imports of this file "
-            + "since \(start.iso8601) stored \(linesBefore == 1 ? "it" : "them"). --again reads the file from the start, with "
+            "\(lines.of("line", "lines")) of \(name) \(lines == 1 ? "was" : "were") skipped: imports of this file "
+            + "since \(start.iso8601) stored \(lines == 1 ? "it" : "them"). --again reads the file from the start, with "
             + "customers who were erased since."
     }
+
+    private var read: Int { line - linesBefore - skipped }
 
     private var share: Double? {
         bytesTotal.map { $0 > 0 ? min(1, Double(bytesDone) / Double($0)) : 1 }
     }
 
     private func rate(_ elapsedSeconds: Double) -> Int {
-        elapsedSeconds > 0 ? Int(Double(line - linesBefore) / elapsedSeconds) : 0
+        elapsedSeconds > 0 ? Int(Double(read) / elapsedSeconds) : 0
     }
 
     private func numbers(_ elapsedSeconds: Double) -> String {
@@ -135,14 +141,20 @@ struct StoredBlock: Sendable {
     private(set) var cutShort = 0
     private(set) var bad: [BadLine] = []
     private(set) var blank = 0
+    private(set) var skipped = 0
 
-    /// Reads the lines from `fromLine` on, numbered from 1 with the blank ones. This is pure work, on as many blocks at a time as there are
+    /// Reads the lines from `fromLine` on that are not in `done`, numbered from 1 with the blank ones. This is pure work, on as many blocks at a time as there are
     /// cores.
-    init(reading block: LineBlock, fromLine: Int, lineBytesMax: Int) {
+    init(reading block: LineBlock, fromLine: Int, without done: [Range<Int64>] = [], lineBytesMax: Int) {
         (numbers, offsets) = (block.numbers, block.offsets)
+        let done = done.map { Int($0.lowerBound)..<Int($0.upperBound) }.filter { $0.overlaps(block.numbers) }
         let longest = Instant.wallClock + .days(Provisional.daysMax)
         block.bytes.withUnsafeBytes { bytes in
             for (number, line) in zip(block.numbers, block.lines) where number >= fromLine {
+                guard !done.contains(where: { $0.contains(number) }) else {
+                    skipped += 1
+                    continue
+                }
                 switch line {
                 case .tooLong: note(number, "the line has more than \(lineBytesMax) bytes")
                 case .bytes(let range):

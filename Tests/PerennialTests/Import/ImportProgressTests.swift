@@ -56,6 +56,20 @@ import Testing
         }
     }
 
+    @Test func `what earlier runs stored is neither read nor counted among the lines read`() async throws {
+        let text = (1...9).map { $0 == 5 ? "bad" : "worse \($0)" }.joined(separator: "\n")
+        var progress = ImportProgress()
+        for block in try await BlockReaderTests.blocks(text, LineLimits(blockLinesMax: 4)) {
+            var stored = StoredBlock(reading: block, fromLine: 1, without: [1..<5, 6..<8, 9..<20], lineBytesMax: 99)
+            stored.count([])
+            progress.add(stored)
+        }
+        #expect(progress.bad == 2 && progress.skipped == 7 && progress.line == 9)
+        #expect(progress.summary(elapsedSeconds: 1).hasSuffix("lines read: 2, blank: 0, bad: 2; 2 lines/s."))
+        let start = Instant(milliseconds: 1_763_640_000_000)
+        #expect(progress.skipped(of: "a.ndjson", since: start)?.hasPrefix("7 lines of a.ndjson were skipped: ") == true)
+    }
+
     @Test func `the end says what was skipped, since when it is stored, and how to read it again`() {
         let start = Instant(milliseconds: 1_763_640_000_000)
         #expect(ImportProgress(line: 60).skipped(of: "a.ndjson", since: start) == nil)

@@ -1,3 +1,5 @@
+import AppStore
+import Foundation
 import Postgres
 import SeededRandom
 import Subscriptions
@@ -12,7 +14,7 @@ struct ImportTests {
 
     /// Stores `words` as the part of a file with these lines, ten bytes each.
     static func store(
-        _ words: [String], as lines: Range<Int64>, of ongoing: Import, bad: Int64 = 0, in test: TestLedger
+        _ words: [String], as lines: Range<Int64>, of ongoing: Import, bad: [Int64] = [], in test: TestLedger
     ) async throws {
         let bytes = (lines.lowerBound - 1) * 10..<(lines.upperBound - 1) * 10
         _ = try await test.ledger.intake.store(
@@ -27,14 +29,14 @@ struct ImportTests {
             #expect(first.nextLine == 1 && first.nextByte == 0)
             try await Self.store(["c"], as: 21..<31, of: first, in: test)
             #expect(try await test.ledger.intake.openImport(of: Self.file).nextLine == 1)
-            try await Self.store(["a"], as: 1..<11, of: first, bad: 3, in: test)
+            try await Self.store(["a"], as: 1..<11, of: first, in: test)
             let second = try await test.ledger.intake.openImport(of: Self.file)
             #expect(second.id == first.id && second.startedAt == first.startedAt)
-            #expect(second.nextLine == 11 && second.nextByte == 100 && second.badLines == 3)
+            #expect(second.nextLine == 11 && second.nextByte == 100 && second.stored == [1..<11, 21..<31])
             try await Self.store(["b"], as: 11..<21, of: second, in: test)
             #expect(try await test.ledger.intake.openImport(of: Self.file).nextByte == 300)
             let again = try await test.ledger.intake.openImport(of: Self.file, again: true)
-            #expect(again.nextLine == 1 && again.badLines == 0)
+            #expect(again.nextLine == 1 && again.stored == [])
         }
     }
 
@@ -76,17 +78,56 @@ struct ImportTests {
         }
     }
 
-    @Test("A finished import with bad lines is read again, one without is not")
-    func finish() async throws {
+    @Test("Bad lines are read again until they are stored, and those beside them are not")
+    func badLines() async throws {
+        try await withLedger { test in
+            let open = { try await test.ledger.intake.openImport(of: Self.file) }
+            let ongoing = try await open()
+            try await Self.store(["a"], as: 1..<11, of: ongoing, in: test)
+            try await Self.store(["b"], as: 11..<21, of: ongoing, bad: [13, 12, 20], in: test)
+            var again = try await open()
+            #expect(again.nextLine == 1 && again.nextByte == 0 && again.stored == [1..<12, 14..<20])
+            try await Self.store(["c"], as: 11..<21, of: again, bad: [13], in: test)
+            again = try await open()
+            #expect(again.nextLine == 1 && again.stored == [1..<13, 14..<21])
+            try await Self.store(["d"], as: 11..<21, of: again, in: test)
+            again = try await open()
+            #expect(again.nextLine == 21 && again.nextByte == 200 && again.stored == [1..<21])
+        }
+    }
+
+    @Test("A line is bad whether its reading or its storing found that, and the lines of the others are stored")
+    func badLinesFound() async throws {
         try await withLedger { test in
             let ongoing = try await test.ledger.intake.openImport(of: Self.file)
-            try await Self.store(["a"], as: 1..<11, of: ongoing, in: test)
-            #expect(try await test.ledger.intake.finish(ongoing) == 0)
-            #expect(try await test.ledger.intake.openImport(of: Self.file).nextLine == 11)
-            try await Self.store(["b"], as: 11..<21, of: ongoing, bad: 2, in: test)
-            #expect(try await test.ledger.intake.finish(ongoing) == 2)
-            let again = try await test.ledger.intake.openImport(of: Self.file)
-            #expect(again.nextLine == 1 && again.badLines == 0)
+            let submissions = [("com.unknown", "USA"), ("com.example.app", "USA"), ("com.example.app", "\0")].map {
+                Submission(
+                    bundleID: BundleID($0), customer: "a", subject: .receipt(Data($0.utf8).base64EncodedString()),
+                    imported: true, storefront: $1)
+            }
+            let part = ImportedPart(
+                of: ongoing, lines: 1..<7, bytes: 0..<60, submitted: [1, 3, 5], badLines: [6])
+            let tracker = Tracker(
+                ledger: test.ledger, appStore: .answering(nil), options: TrackerOptions(), logger: Journal().logger)
+            let stored = try await tracker.store(submissions, completing: part)
+            #expect(stored.map { (try? $0.get()) != nil } == [false, true, false])
+            #expect(try await test.ledger.intake.openImport(of: Self.file).stored == [2..<5])
+        }
+    }
+
+    @Test("Where bad lines are many, those near them are read again too, so that the progress stays short")
+    func manyBadLines() async throws {
+        try await withLedger { test in
+            let file = ImportedFile(name: "b.ndjson", byteCount: 100_000, firstBytes: [], lastBytes: [])
+            let ongoing = try await test.ledger.intake.openImport(of: file)
+            for first in stride(from: Int64(1), to: 5_001, by: 1_000) {
+                let odd = stride(from: first, to: first + 1_000, by: 2).map(\.self)
+                try await Self.store([], as: first..<first + 1_000, of: ongoing, bad: odd, in: test)
+            }
+            try await Self.store([], as: 5_001..<5_011, of: ongoing, in: test)
+            let again = try await test.ledger.intake.openImport(of: file)
+            #expect(again.stored.count == 1_001 && again.stored.last == 5_001..<5_011)
+            #expect(try await test.text("SELECT bad_lines FROM ledger.import") == "4000")
         }
     }
 
@@ -98,12 +139,12 @@ struct ImportTests {
             ]
             try await withThrowingTaskGroup(of: Void.self) { group in
                 for run in runs {
-                    group.addTask { try await Self.store(["a"], as: 1..<11, of: run, bad: 1, in: test) }
+                    group.addTask { try await Self.store(["a"], as: 1..<11, of: run, bad: [2], in: test) }
                 }
                 try await group.waitForAll()
             }
-            try await Self.store(["b"], as: 11..<21, of: runs[0], bad: 2, in: test)
-            #expect(try await test.ledger.intake.finish(runs[0]) == 3)
+            try await Self.store(["b"], as: 11..<21, of: runs[0], bad: [11, 12], in: test)
+            #expect(try await test.text("SELECT bad_lines FROM ledger.import") == "3")
         }
     }
 
