@@ -53,6 +53,19 @@ import Testing
         #expect(throws: Failure.self) { try SettingsSources.textOfFile(url.path) }
     }
 
+    @Test func `a file has its size through links too, and a pipe has none`() throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "perennial-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let (file, link) = (folder.appending(path: "file"), folder.appending(path: "link"))
+        try Data("abc".utf8).write(to: file)
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        #expect(InputFile(path: file.path).byteCount == 3 && InputFile(path: link.path).byteCount == 3)
+        let pipe = folder.appending(path: "pipe").path
+        #expect(mkfifo(pipe, 0o600) == 0)
+        for none in ["-", pipe, "/dev/null"] { #expect(InputFile(path: none).byteCount == nil) }
+    }
+
     @Test func `a device's receipt file is encoded, text stays`() {
         #expect(InputFile.receipt(in: [0x30, 0x82, 0x01]) == "MIIB")
         #expect(InputFile.receipt(in: Array("MIIB\n".utf8)) == "MIIB\n")

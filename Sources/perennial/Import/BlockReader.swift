@@ -195,9 +195,10 @@ struct InputFile: Sendable {
         }
     }
 
-    /// The size of a regular file in bytes; nil for standard input, pipes and devices.
+    /// The size of a regular file in bytes, also through a symbolic link; nil for standard input, pipes and devices.
     var byteCount: Int? {
-        guard path != "-", let attributes = try? FileManager.default.attributesOfItem(atPath: path),
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        guard path != "-", let attributes = try? FileManager.default.attributesOfItem(atPath: target),
             attributes[.type] as? FileAttributeType == .typeRegular
         else { return nil }
         return (attributes[.size] as? NSNumber)?.intValue
