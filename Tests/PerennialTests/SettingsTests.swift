@@ -230,6 +230,12 @@ import Testing
         #expect(Self.mistakes(fake, files: ["r": root]) == [])
     }
 
+    @Test func `a settings file tells a key that is there again`() {
+        let file = SettingsFile("DATABASE_URL=a\nPGHOST=h\nDATABASE_URL=b\n", name: "f")
+        #expect(file.values["DATABASE_URL"] == "b" && file.mistakes.isEmpty)
+        #expect(file.warnings == ["f, line 3: DATABASE_URL is there again; the last one counts."])
+    }
+
     @Test func `a settings file tells odd lines and unknown keys`() {
         let file = SettingsFile(
             "# note\n\nexport DATABASE_URL='postgresql:///x'\nPERENIAL_HTTP_PORT=1\nodd\nBLUE_WHALE=1", name: "f")

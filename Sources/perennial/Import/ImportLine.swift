@@ -183,6 +183,10 @@ struct CarefulLine: Decodable {
         } catch let error as DecodingError {
             throw Failure(sentence(for: error))
         }
+        for (name, text) in [("storefront", line.storefront), ("product", line.product)]
+        where text?.utf8.contains(0) == true {
+            throw Failure("\(name) has a NUL, which no text of PostgreSQL can hold")
+        }
         return ImportLine(
             app: line.app, customer: line.customer, receipt: line.receipt,
             signedTransaction: line.signed_transaction, transactionID: line.transaction_id, storefront: line.storefront,

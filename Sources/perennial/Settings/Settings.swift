@@ -231,7 +231,9 @@ struct SettingsFile: Sendable {
                 continue
             }
             let key = String(Self.trimmed(line[..<equals]))
-            values[key] = Self.unquoted(Self.trimmed(line[line.index(after: equals)...]))
+            if values.updateValue(Self.unquoted(Self.trimmed(line[line.index(after: equals)...])), forKey: key) != nil {
+                warnings.append("\(name), line \(index + 1): \(key) is there again; the last one counts.")
+            }
             if !known.contains(key) {
                 let hint = SettingName.nearest(to: key).map { "did you mean \($0)?" } ?? "it is ignored."
                 warnings.append("\(name), line \(index + 1): \(key) is unknown; \(hint)")

@@ -58,6 +58,10 @@ import Tracking
         ),
         (#"{"app":"a","customer":"c","receipt":"x","expires":7}"#, "expires is not text"),
         (
+            #"{"app":"a","customer":"c","receipt":"x","storefront":"U\u0000"}"#,
+            "storefront has a NUL, which no text of PostgreSQL can hold"
+        ),
+        (
             #"{"app":"a","customer":"c","receipt":"x","provisional_until":"2026-12-01"}"#,
             "provisional_until needs product, which says what the customer has until then"
         ),
