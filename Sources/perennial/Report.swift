@@ -48,8 +48,7 @@ struct ReportCommand: AsyncParsableCommand {
     @Flag(help: "Run it again and again until Ctrl-C.")
     var watch = false
 
-    @Option(
-        1...86_400, help: ArgumentHelp("With --watch: seconds between two runs; 10 unless given.", valueName: "N"))
+    @Option(1...86_400, help: ArgumentHelp("With --watch: seconds between two runs; 10 unless given.", valueName: "N"))
     var interval: Int?
 
     @OptionGroup var form: FormatFlag

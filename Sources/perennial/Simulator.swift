@@ -61,8 +61,7 @@ struct SimulatorCommand: AsyncParsableCommand {
             "Delays every answer of verifyReceipt and the Server API, in milliseconds.", valueName: "N"))
     var latencyMs = 0
 
-    @Option(
-        0...1, help: ArgumentHelp("The share of the calls of verifyReceipt that meet trouble.", valueName: "share"))
+    @Option(0...1, help: ArgumentHelp("The share of the calls of verifyReceipt that meet trouble.", valueName: "share"))
     var faultRate = 0.0
 
     @Option(

@@ -20,8 +20,7 @@ struct StatusCommand: AsyncParsableCommand {
     @Flag(help: "Show it again and again until Ctrl-C; an outage of the database is shown too.")
     var watch = false
 
-    @Option(
-        1...86_400, help: ArgumentHelp("With --watch: seconds between two looks; 2 unless given.", valueName: "N"))
+    @Option(1...86_400, help: ArgumentHelp("With --watch: seconds between two looks; 2 unless given.", valueName: "N"))
     var interval: Int?
 
     @Option(help: "table for people, or json, which is stable.")

@@ -357,8 +357,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.entitlement_differences IS
     'Customers and entitlements about which something else is stored than their sources give from now on, with the '
-    'fields of the spans that only one of them has. Of a missing row nothing is stored; a merged name needs none. Leaves out what '
-    'another catalog or an import outdated';
+    'fields of the spans that only one of them has. Of a missing row nothing is stored; a merged name needs none. Leaves '
+    'out what another catalog or an import outdated';
 
 CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (customer_id bigint, source ledger.entitlement_span, as_of timestamptz, checked_at timestamptz)

@@ -22,8 +22,7 @@ extension Simulator {
         }
         let reading = world.knownReceipts.read(receipt)
         if let neighbour, reading == .forged { return neighbour.finishedAnswer(body, at: environment) }
-        let check = StatusCheck(
-            reading, of: receipt, password: request.password, at: environment, secret: world.secret)
+        let check = StatusCheck(reading, of: receipt, password: request.password, at: environment, secret: world.secret)
         guard case .genuine(let identity) = check else { return refused(check) }
         let lag = conditions.lag(of: identity.customer)
         guard lag == 0 else {

@@ -71,8 +71,7 @@ extension SimulatorReply {
 
     /// Returns the JSON object that `body` writes.
     static func object(_ code: Int = 200, _ body: (inout JSONWriter) throws -> Void) rethrows -> SimulatorReply {
-        SimulatorReply(
-            code: code, headers: [("Content-Type", "application/json")], body: try JSONWriter.object(body))
+        SimulatorReply(code: code, headers: [("Content-Type", "application/json")], body: try JSONWriter.object(body))
     }
 }
 

@@ -195,8 +195,7 @@ extension LedgerOperations {
     /// Returns what the account has of the rights of each role; nothing where there is no schema.
     package func examineRights() async throws -> [HeldRole] {
         try await query(Queries.examineRights, .text(Queries.grantRoles.text)).map { row in
-            HeldRole(
-                name: try row.text("role"), isMember: try row.bool("is_member"), lacking: try row.texts("lacking"))
+            HeldRole(name: try row.text("role"), isMember: try row.bool("is_member"), lacking: try row.texts("lacking"))
         }
     }
 

@@ -63,10 +63,8 @@ package struct ImportedPart: Sendable {
     func mark(in transaction: Transaction) throws {
         try transaction.query(
             Queries.markImport,
-            [
-                .int8(importID), .int8(lines.lowerBound), .int8(lines.upperBound), .int8(bytes.lowerBound),
-                .int8(bytes.upperBound), .int8s(badLines),
-            ])
+            .int8(importID), .int8(lines.lowerBound), .int8(lines.upperBound), .int8(bytes.lowerBound),
+            .int8(bytes.upperBound), .int8s(badLines))
     }
 }
 
