@@ -43,7 +43,7 @@ package struct App: Sendable, Hashable {
     package internal(set) var secretPauses: [StoreEnvironment: Pause] = [:]
     /// Where Apple refuses the present shared secret and accepts the previous one, with which checks go on; since when.
     package internal(set) var previousSecrets: [StoreEnvironment: Instant] = [:]
-    /// Where Apple refused the present shared secret about receipts, and no trial has told whether it accepts it.
+    /// Where Apple refused the present shared secret about receipts, and no trial has shown whether it accepts it.
     package internal(set) var secretDoubts: [SecretDoubt] = []
     /// Where the calls of the Server API are paused, because Apple refuses the server key or asks for fewer requests.
     package internal(set) var callPauses: [StoreEnvironment: Pause] = [:]
@@ -53,7 +53,7 @@ package struct App: Sendable, Hashable {
     let sealedPreviousSecret: [UInt8]?
     let sealedServerKey: [UInt8]?
 
-    /// Where Apple refused the shared secret about receipts, maybe of another app, and no trial has told whose fault it is.
+    /// Where Apple refused the shared secret about receipts, maybe of another app, and no trial has shown whose fault it is.
     package struct SecretDoubt: Sendable, Hashable {
         /// The most refused receipts that are counted.
         package static let receiptsMax: Int32 = 100

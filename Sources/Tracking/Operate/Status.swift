@@ -102,7 +102,7 @@ package struct LedgerStatus: Sendable {
     package let heldKeys: [(bundleID: BundleID, pause: App.Pause)]
     /// Where Apple accepts only an app's previous shared secret, with which checks go on; since when.
     package let previousSecrets: [(bundleID: BundleID, environment: StoreEnvironment, since: Instant)]
-    /// Where Apple refused an app's shared secret about receipts, and no trial has told whether it accepts it.
+    /// Where Apple refused an app's shared secret about receipts, and no trial has shown whether it accepts it.
     package let doubtfulSecrets: [(bundleID: BundleID, doubt: App.SecretDoubt)]
     /// The apps that refused receipts name, the newest first, at most `bundlesMax`.
     package let refusedBundles: [RefusedBundle]

@@ -157,7 +157,7 @@ private let withoutReceipts: OncePerSuite<(SubscriptionLedger, String)> = OncePe
                 try expectProblem(post, "unknown-app", status: 404)
                 #expect(try AnswerBody(post).text("detail")?.contains("com.example.other") == false)
                 try expectProblem(
-                    try await client.send(.get, path + "/receipts/1", secret: secret), "not-found", status: 404)
+                    try await client.send(.get, path + "/receipts/1", secret: secret), "unknown-app", status: 404)
             }
         }
     }

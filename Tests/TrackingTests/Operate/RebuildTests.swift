@@ -309,8 +309,7 @@ struct RebuildTests {
 
     @Test("A difference of entitlements names the fields of the spans that only one side has")
     func entitlementFields() async throws {
-        try await damageable.use { test, library, rows in
-            try await rows.putBack()
+        try await withHistory { test, library in
             try await test.run("UPDATE ledger.current_entitlements SET spans[1].product_id = 'other'")
             let found = try await rebuild(test, library, correcting: false).differences
             #expect(!found.isEmpty)

@@ -336,6 +336,7 @@ private struct Telling {
                 """
                 SELECT d.delivery_id FROM ledger.due_delivery q JOIN ledger.delivery d USING (delivery_id)
                 WHERE $1::text IS NULL OR d.original_transaction_id = $1::text
+                LIMIT \(LedgerDeliveries.acknowledgedMax)
                 """), [.text(transaction)])
         _ = try await test.ledger.deliveries.acknowledge(
             try due.map { try $0.int8("delivery_id") }, of: test.app.bundleID)
