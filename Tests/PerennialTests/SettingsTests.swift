@@ -43,10 +43,11 @@ import Testing
             (urls, [.databaseURL: "postgresql:///b"], "--database-url"),
             (["PERENNIAL_CONFIG": "f"], [:], "PGHOST, PGDATABASE"),
             (["PERENNIAL_CONFIG": "f", "PGPASSWORD": "x"], [:], "PGHOST, PGDATABASE, PGPASSWORD"),
+            (["PERENNIAL_CONFIG": "g", "PGPASSWORD": "x"], [:], "DATABASE_URL of g"),
         ]
+        let files = ["f": "PGHOST=h\nPGDATABASE=d", "g": "DATABASE_URL=postgresql:///c"]
         for (environment, flags, source) in cases {
-            let (settings, _) = try Self.settings(
-                environment, flags: flags, files: ["f": "PGHOST=h\nPGDATABASE=d"])
+            let (settings, _) = try Self.settings(environment, flags: flags, files: files)
             #expect(settings.databaseSource == source, "\(environment)")
         }
     }

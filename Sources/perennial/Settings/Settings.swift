@@ -161,19 +161,12 @@ struct SettingsSources {
                 return isOfFile ? "\(name.rawValue) of \(file.name)" : name.rawValue
             }, read: read, mistakes: mistakes)
         var settings = Settings(&check, needing: needs)
-        settings.databaseSource = Self.databaseSource(flags: flags, environment: environment, file: inFile)
+        let variables = LibpqVariable.names.filter { environment[$0] != nil || inFile[$0] != nil }
+        settings.databaseSource =
+            check[.databaseURL] != nil || variables.isEmpty
+            ? check.said(.databaseURL) : variables.joined(separator: ", ")
         guard check.mistakes.isEmpty else { throw SettingsMistakes(lines: check.mistakes) }
         return (settings, Self.warnings(about: environment) + file.warnings)
-    }
-
-    private static func databaseSource(
-        flags: [SettingName: String], environment: [String: String], file: [String: String]
-    ) -> String {
-        if flags[.databaseURL] != nil { return SettingName.databaseURL.flag }
-        let name = SettingName.databaseURL.rawValue
-        let given = LibpqVariable.names.filter { environment[$0] != nil || file[$0] != nil }
-        guard environment[name] == nil, file[name] == nil, !given.isEmpty else { return name }
-        return given.joined(separator: ", ")
     }
 
     /// Names of the environment that look like settings and are none, one sentence each. Tests and examples have names
