@@ -83,7 +83,7 @@ struct CatalogShowCommand: AsyncParsableCommand {
         switch format {
         case .yaml: printExactly(catalog.yaml)
         case .json: printExactly(catalog.json.rendered(pretty: true))
-        case .table: printLine(catalog.listing.table)
+        case .table: printStyled(catalog.listing.table(in: Terminal.style))
         }
     }
 

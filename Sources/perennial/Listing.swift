@@ -15,7 +15,8 @@ struct FormatFlag: ParsableArguments {
     func show(_ listing: Listing) {
         switch format {
         case .table: printStyled(listing.table(in: Terminal.style))
-        case .csv, .json: printExactly(listing.rendered(as: format))
+        case .csv: printExactly(listing.csv)
+        case .json: printExactly(listing.json.rendered(pretty: true))
         }
     }
 }
@@ -26,14 +27,6 @@ struct Listing {
     let columns: [String]
     /// One value for each column.
     var rows: [[JSONValue]] = []
-
-    func rendered(as format: ListingFormat) -> String {
-        switch format {
-        case .table: table
-        case .csv: csv
-        case .json: json.rendered(pretty: true)
-        }
-    }
 
     var json: JSONValue {
         .array(rows.map { row in .object(Dictionary(zip(columns, row)) { first, _ in first }) })
@@ -136,8 +129,8 @@ extension Listing {
     private static let cellMin = 8
     private static let gap = "  "
 
-    /// The listing whole where there is no terminal, and else to its width: one row vertically, more rows as a table whose longest cells are shortened in their
-    /// middle, and each row vertically where even that is too wide.
+    /// The listing whole where there is no terminal. For one, in its width: one row vertically, more rows as a table
+    /// whose longest cells are shortened in their middle, and each row vertically where even that is too wide.
     func table(in style: TerminalStyle?) -> String {
         guard let style else { return table }
         guard rows.count > 1 else { return rows.isEmpty ? table : block(of: rows[0], style) }

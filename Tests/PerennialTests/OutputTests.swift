@@ -14,7 +14,7 @@ import Tracking
 
     @Test func `a table is aligned`() {
         #expect(
-            Self.listing.rendered(as: .table) == """
+            Self.listing.table == """
                 NAME   COUNT  OK
                 a,"b"      7  yes
                 -       1234  no
@@ -23,13 +23,13 @@ import Tracking
     }
 
     @Test func `CSV quotes what needs it`() {
-        #expect(Self.listing.rendered(as: .csv) == "name,count,ok\r\n\"a,\"\"b\"\"\",7,yes\r\n,1234,no\r\nc,,")
+        #expect(Self.listing.csv == "name,count,ok\r\n\"a,\"\"b\"\"\",7,yes\r\n,1234,no\r\nc,,")
     }
 
     @Test func `what others sent moves no cursor and forges no line`() {
         let odd = Listing(columns: ["customer"], rows: [["a\u{1B}[2J\u{9B}1m\nb\u{202E}\u{2028}\u{7F}"], ["👩‍👩‍👧"]])
         #expect(
-            odd.rendered(as: .table) == #"""
+            odd.table == #"""
                 CUSTOMER
                 a\u{1b}[2J\u{9b}1m\u{a}b\u{202e}\u{2028}\u{7f}
                 👩‍👩‍👧
@@ -45,7 +45,7 @@ import Tracking
         ]
         for row in rows {
             guard case .string(let expected) = row[1] else { continue }
-            #expect(Listing(columns: ["x"], rows: [[row[0]]]).rendered(as: .csv) == "x\r\n\(expected)")
+            #expect(Listing(columns: ["x"], rows: [[row[0]]]).csv == "x\r\n\(expected)")
         }
     }
 
