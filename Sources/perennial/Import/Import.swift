@@ -74,6 +74,8 @@ private struct ImportRun {
 
     mutating func run() async throws {
         let handle = try input.open()
+        // Once, and first: what is added from now on makes another file.
+        progress.bytesTotal = input.byteCount
         let ongoing = try await open(handle)
         let reader = try reader(of: handle, ongoing)
         waitingBefore = try await tracker.ledger.intake.waiting()
@@ -103,11 +105,10 @@ private struct ImportRun {
     }
 
     private mutating func reader(of handle: FileHandle, _ ongoing: Import?) throws -> BlockReader {
-        progress.bytesTotal = input.byteCount
         progress.linesBefore = (fromLine ?? 1) - 1
         progress.line = progress.linesBefore
         guard let ongoing, fromLine == nil, ongoing.nextLine > 1 else {
-            return try BlockReader(handle, name: input.name, byteCount: input.byteCount)
+            return try BlockReader(handle, name: input.name, byteCount: progress.bytesTotal)
         }
         progress.line = Int(ongoing.nextLine) - 1
         progress.linesBefore = progress.line
@@ -117,7 +118,7 @@ private struct ImportRun {
             printError("Going on with \(input.name) after line \(progress.line); --again reads it from the start.")
         }
         return try BlockReader(
-            handle, name: input.name, byteCount: input.byteCount, from: progress.bytesDone, line: progress.line + 1)
+            handle, name: input.name, byteCount: progress.bytesTotal, from: progress.bytesDone, line: progress.line + 1)
     }
 
     private mutating func take(_ block: StoredBlock) async throws {
