@@ -126,9 +126,8 @@ enum Terminal {
 }
 
 /// Looks again and again, and shows what a look found or why it failed: beside a table on standard output, but JSON and
-/// CSV stay whole. SIGINT and SIGTERM end the process at once with
-/// status 0, also in the middle of a look: a look only reads, and one that waits for the database may wait long. It
-/// returns when standard output takes no more.
+/// CSV stay whole. SIGINT and SIGTERM end the process at once with status 0, also in the middle of a look: a look only
+/// reads, and one that waits for the database may wait long. It returns when standard output takes no more.
 func keepLooking<Found>(
     everySeconds seconds: Int, isTable: Bool, _ look: () async throws -> Found, show: (Found) -> Void
 ) async {

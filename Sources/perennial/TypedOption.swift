@@ -21,8 +21,8 @@ extension Double: OptionNumber {
     static let greatest: Double? = nil
 }
 
-/// The numbers that an option takes. Every number of the command line is read here, so that its limits stand in the help
-/// and in the message about another one, also about a negative one.
+/// The numbers that an option takes. The number of every option is read here, so that its limits stand in the help and in
+/// the message about another one, also about a negative one.
 private struct AllowedNumbers<Number: OptionNumber>: Sendable {
     let range: ClosedRange<Number>
     /// Whether 0 is allowed too.
