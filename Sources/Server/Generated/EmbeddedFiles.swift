@@ -14,16 +14,17 @@ info:
     400. Under /v1, an unknown field of a body or an unknown name of a query gets 400, so that a misspelt one does not
     count as absent, and so does one that is given twice; Apple's notifications may contain anything. Addresses are
     percent-encoded UTF-8: anything else and a `#` get 400, a `+` is a plus, and a path with an empty part or a slash at
-    its end gets 404. Texts are compared by their bytes, without Unicode normalization. Every error is an
-    `application/problem+json` of RFC 9457; the last word of its `type` is stable. An app that is not registered is a
-    404 `unknown-app` everywhere. Bodies are JSON in UTF-8 of at most 8 MiB. A revoked API key is refused after at most
-    10 seconds. Every answer has `X-Request-Id`: the caller's, if the request has one of at most 128 visible ASCII
-    characters. A key has a limit of requests a second to each server (`perennial key create --rate`). Where it has one,
-    answers below status 500 carry `RateLimit-Limit`, the requests that it may make at once after a pause,
-    `RateLimit-Remaining`, those left now, and `RateLimit-Reset`, the seconds until all may be made again; further
-    requests get 429 with `Retry-After`. HEAD works wherever GET does, and OPTIONS lists the methods. Bytes that are not
-    HTTP, and a head of more than 100 headers, of 48 KiB or with a line of 32 KiB, get a 400, and the connection ends. A
-    connection that is silent for 60 seconds ends. If all connections are taken, a new one waits until another one ends.
+    its end gets 404; only the address of Apple's notifications may end with one. Texts are compared by their bytes,
+    without Unicode normalization. Every error is an `application/problem+json` of RFC 9457; the last word of its `type`
+    is stable. An app that is not registered is a 404 `unknown-app` everywhere. Bodies are JSON in UTF-8 of at most 8
+    MiB. A revoked API key is refused after at most 10 seconds. Every answer has `X-Request-Id`: the caller's, if the
+    request has one of at most 128 visible ASCII characters. A key has a limit of requests a second to each server
+    (`perennial key create --rate`). Where it has one, answers below status 500 carry `RateLimit-Limit`, the requests
+    that it may make at once after a pause, `RateLimit-Remaining`, those left now, and `RateLimit-Reset`, the seconds
+    until all may be made again; further requests get 429 with `Retry-After`. HEAD works wherever GET does, and OPTIONS
+    lists the methods. Bytes that are not HTTP, and a head of more than 100 headers, of 48 KiB or with a line of 32 KiB,
+    get a 400, and the connection ends. A connection that is silent for 60 seconds ends. If all connections are taken, a
+    new one waits until another one ends.
 servers:
   - url: http://{host}:{port}
     description: The server of `perennial serve` or `perennial all`; with a reverse proxy, its own address.

@@ -153,8 +153,10 @@ extension Request {
                 before = bytes[place]
                 place += 1
             }
-            // Elsewhere the last part is never an id, and people type a slash after it.
-            return before != slash || !bytes[start...].starts(with: "v1/".utf8)
+            // Elsewhere the last part is never an id that may be empty, and people type a slash after it, as after the
+            // address that Apple sends notifications to.
+            let path = bytes[start...]
+            return before != slash || !path.starts(with: "v1/".utf8) || path.starts(with: "v1/notifications/".utf8)
         }
         guard isWhole else { throw Problem(.notFound, "The path has an empty part, such as a customer without an id.") }
     }
