@@ -190,7 +190,7 @@ struct StoredBlock: Sendable {
 
     /// Notes a bad line; a reason that quotes the line quotes no more than a few lines of a terminal.
     private mutating func note(_ number: Int, _ reason: String) {
-        bad.append(BadLine(number: number, reason: reason.shortened(to: 500)))
+        bad.append(BadLine(number: number, reason: reason.visible.shortened(to: 500)))
     }
 }
 

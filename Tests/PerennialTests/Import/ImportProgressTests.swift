@@ -70,6 +70,14 @@ import Testing
         #expect(progress.skipped(of: "a.ndjson", since: start)?.hasPrefix("7 lines of a.ndjson were skipped: ") == true)
     }
 
+    @Test func `the reason of a bad line is short as it is shown, whatever it quotes`() async throws {
+        let odd = String(repeating: #"\u0001\u00e9"#, count: 1_000)
+        let line = #"{"app":"a","customer":"c","receipt":"x","expires":"\#(odd)"}"#
+        let block = try #require(try await BlockReaderTests.blocks(line, LineLimits()).first)
+        let reason = try #require(StoredBlock(reading: block, fromLine: 1, lineBytesMax: 99_999).bad.first?.reason)
+        #expect(reason.hasPrefix(#"expires: '\u{1}é"#) && reason.visible == reason && reason.cells <= 500, "\(reason)")
+    }
+
     @Test func `the end says what was skipped, since when it is stored, and how to read it again`() {
         let start = Instant(milliseconds: 1_763_640_000_000)
         #expect(ImportProgress(line: 60).skipped(of: "a.ndjson", since: start) == nil)
