@@ -3,7 +3,7 @@ import Postgres
 import TestSupport
 import Testing
 
-@Suite("What is watched ends at a signal, quietly and with status 0")
+@Suite("What is watched ends at a signal, quietly and with status 0", .timeLimit(.minutes(2)))
 struct WatchProcessTests {
     /// A watching command, with words that each look shows.
     struct Command: Sendable {
