@@ -155,8 +155,8 @@ extension Request {
             }
             // Elsewhere the last part is never an id that may be empty, and people type a slash after it, as after the
             // address that Apple sends notifications to.
-            let path = bytes[start...]
-            return before != slash || !path.starts(with: "v1/".utf8) || path.starts(with: "v1/notifications/".utf8)
+            let rest = bytes[start...]
+            return before != slash || !rest.starts(with: "v1/".utf8) || rest.starts(with: "v1/notifications/".utf8)
         }
         guard isWhole else { throw Problem(.notFound, "The path has an empty part, such as a customer without an id.") }
     }
