@@ -115,6 +115,7 @@ struct ReportCommand: AsyncParsableCommand {
                 statementTimeoutMilliseconds: minutesMax * 60_000)
         ) { logger.debug("\($0)") }
         do {
+            try await statement.requireReadable(values, in: database)
             let listed = try await database.transaction {
                 let listing = try Listing(of: statement, values, in: $0)
                 return (listing, try listing.rows.isEmpty ? statement.emptiness(values, in: $0) : nil)
@@ -122,23 +123,22 @@ struct ReportCommand: AsyncParsableCommand {
             await database.close()
             return listed
         } catch {
-            let advice = await advice(about: error, of: statement, values, in: database)
             await database.close()
-            throw advice ?? error
+            throw advice(about: error, of: statement, values) ?? error
         }
     }
 
     /// Returns advice about a schema, table or function that is not there (SQLSTATE 3F000, 42P01 and 42883), and about a
-    /// value that PostgreSQL cannot read (class 22); nil for any other error.
+    /// value that the report cannot use, such as a number that is too large (class 22); nil for any other error.
     private static func advice(
-        about error: any Error, of statement: ReportStatement, _ values: [String], in database: Database
-    ) async -> Failure? {
+        about error: any Error, of statement: ReportStatement, _ values: [String]
+    ) -> Failure? {
         guard let error = error as? DatabaseError, let state = error.sqlState else { return nil }
         if ["3F000", "42P01", "42883"].contains(state) {
             return Failure("The database has no Perennial schema, or an older one; run `perennial migrate` first.")
         }
-        return state.hasPrefix("22")
-            ? Failure(await statement.advice(about: error.message, values, in: database)) : nil
+        guard state.hasPrefix("22") else { return nil }
+        return Failure((statement.typed(values).map(\.advice) + [error.message]).joined(separator: " "))
     }
 }
 
@@ -235,23 +235,25 @@ extension ReportStatement {
         "known_after": .instant, "time_zone": .zone, "minutes": .number, "days": .number, "months": .number,
     ]
 
-    /// Returns which variables have a value that PostgreSQL cannot read, and what to give, for its message that quotes no
-    /// value. Where each can be read, such as a number that is too large for the report, these are all that were given.
-    func advice(about message: String, _ values: [String], in database: Database) async -> String {
+    /// Throws where PostgreSQL cannot read a value that was given, whether the report has rows to read it for or not.
+    func requireReadable(_ values: [String], in database: Database) async throws {
         let read = Statement(name: Queries.readValue.name, sql: Queries.readValue.text)
-        var (unreadable, given): ([String], [String]) = ([], [])
-        for (name, value) in zip(variables, values) {
-            guard let form = Self.forms[name] else { continue }
-            let flag = ["from", "until"].contains(name) ? "--\(name)" : "--set \(name)"
-            let sentence = "\(flag) is '\(value)'; give \(form.words)."
-            if value != defaults[name] { given.append(sentence) }
+        for (value, form, advice) in typed(values) {
             do {
                 _ = try await database.query(read, [.text(value), .text(form.rawValue)])
             } catch {
-                if error.sqlState?.hasPrefix("22") == true { unreadable.append(sentence) }
+                throw error.sqlState?.hasPrefix("22") == true ? Failure(advice) : error
             }
         }
-        return ((unreadable.isEmpty ? given : unreadable) + [message]).joined(separator: " ")
+    }
+
+    /// The values that were given for variables that are no text, each with the sentence that says what to give.
+    func typed(_ values: [String]) -> [(value: String, form: Form, advice: String)] {
+        zip(variables, values).compactMap { name, value in
+            guard let form = Self.forms[name], value != defaults[name] else { return nil }
+            let flag = ["from", "until"].contains(name) ? "--\(name)" : "--set \(name)"
+            return (value, form, "\(flag) is '\(value)'; give \(form.words).")
+        }
     }
 
     /// Returns why a report has no rows, in one line.

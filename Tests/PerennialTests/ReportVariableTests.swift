@@ -92,30 +92,32 @@ private let history = OncePerSuite(ReportFigureTests.withHistory)
     }
 
     @Test func `a value that cannot be read is named with its variable, the form and an example`() async throws {
-        func advice(_ report: SQLFile, _ given: [String: String], in database: Database) async throws -> String {
-            let error = await #expect(throws: DatabaseError.self, "\(report.name) \(given)") {
-                try await run(report, given, in: database)
-            }
-            #expect(error?.sqlState?.hasPrefix("22") == true, "\(report.name) \(given)")
-            let statement = ReportStatement(report.text)
-            let values = try statement.values(given, report: report.name)
-            return await statement.advice(about: "MESSAGE", values, in: database)
-        }
         try await history.use { database in
             var refusals = 0
             for report in Reports.all {
-                for (variable, form) in ReportStatement.forms
-                where ReportStatement(report.text).variables.contains(variable) {
+                let statement = ReportStatement(report.text)
+                for (variable, form) in ReportStatement.forms where statement.variables.contains(variable) {
+                    let values = try statement.values([variable: "nonsense"], report: report.name)
+                    let refusal = await #expect(throws: Failure.self, "\(report.name) \(variable)") {
+                        try await statement.requireReadable(values, in: database)
+                    }
                     let flag = ["from", "until"].contains(variable) ? "--\(variable)" : "--set \(variable)"
-                    let said = try await advice(report, [variable: "nonsense"], in: database)
-                    #expect(said == "\(flag) is 'nonsense'; give \(form.words). MESSAGE", "\(report.name)")
+                    #expect(refusal?.description == "\(flag) is 'nonsense'; give \(form.words).", "\(report.name)")
                     refusals += 1
                 }
+                try await statement.requireReadable(statement.values([:], report: report.name), in: database)
             }
             #expect(refusals > 60)
             let renewals = try #require(Reports.all.first { $0.name == "expected_renewals" })
-            let large = try await advice(renewals, ["days": "2147483647", "time_zone": "UTC"], in: database)
-            #expect(large == "--set days is '2147483647'; give a whole number, such as 30. MESSAGE")
+            let large = ["days": "2147483647", "time_zone": "UTC"]
+            let error = await #expect(throws: DatabaseError.self) { try await run(renewals, large, in: database) }
+            #expect(error?.sqlState?.hasPrefix("22") == true)
+            let statement = ReportStatement(renewals.text)
+            let values = try statement.values(large, report: renewals.name)
+            #expect(
+                statement.typed(values).map(\.advice) == [
+                    "--set days is '2147483647'; give a whole number, such as 30."
+                ])
         }
     }
 

@@ -87,12 +87,15 @@ private let servedLedger = OncePerSuite(ServedLedger.with)
                     body: Sample.upload(Sample.receipt(), customer: "1"))
                 #expect(sent.status == .ok)
                 let description = try Description()
+                var answered = 0
                 for operation in description.operations {
                     let answer = try await Self.send(
                         operation, to: Self.address(operation), by: client, secret: served.secret)
+                    if answer.status.code < 300 { answered += 1 }
                     let faults = try description.faults(of: answer, to: operation)
                     #expect(faults.isEmpty, "\(faults.joined(separator: "\n")): \(answer.text)")
                 }
+                #expect(answered > 10)
             }
         }
     }
