@@ -723,21 +723,22 @@ CREATE TABLE ledger.import (
     file_bytes    bigint NOT NULL,
     edges         bytea NOT NULL,
     started_at    timestamptz NOT NULL DEFAULT now(),
-    stored_lines  int8multirange NOT NULL DEFAULT '{}',
-    stored_bytes  int8multirange NOT NULL DEFAULT '{}',
-    bad_lines     bigint NOT NULL DEFAULT 0,
+    read_lines    int8multirange NOT NULL DEFAULT '{}',
+    read_bytes    int8multirange NOT NULL DEFAULT '{}',
+    bad_lines     int8multirange NOT NULL DEFAULT '{}',
     CONSTRAINT import_file_unique UNIQUE (file_name, file_bytes, edges),
     CONSTRAINT import_edges_are_sha256 CHECK (length(edges) = 32),
-    CONSTRAINT import_stores_what_there_is
-        CHECK (stored_bytes <@ int8range(0, file_bytes, '[]') AND bad_lines >= 0)
+    CONSTRAINT import_reads_what_there_is
+        CHECK (read_bytes <@ int8range(0, file_bytes, '[]') AND bad_lines <@ read_lines)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE ledger.import IS
     'How far each imported file is. The transaction that stores a part marks it; parts are stored side by side. '
     'Name, size, first and last megabyte identify a file';
 COMMENT ON COLUMN ledger.import.edges IS 'SHA-256 of the first and the last megabyte';
-COMMENT ON COLUMN ledger.import.stored_lines IS
-    'The lines that are stored; the range that holds line 1 is stored without a gap from the start';
-COMMENT ON COLUMN ledger.import.stored_bytes IS 'The bytes of these lines';
+COMMENT ON COLUMN ledger.import.read_lines IS
+    'The lines that are stored or bad; the range that holds line 1 was read without a gap from the start';
+COMMENT ON COLUMN ledger.import.read_bytes IS 'The bytes of these lines';
+COMMENT ON COLUMN ledger.import.bad_lines IS 'Those of these lines that could not be stored, and are read again';
 
 CREATE TABLE ledger.refusal (
     receipt_id         bigint PRIMARY KEY REFERENCES ledger.receipt ON DELETE CASCADE,

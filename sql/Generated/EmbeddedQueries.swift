@@ -6992,36 +6992,29 @@ ORDER BY d.delivery_id DESC LIMIT $5::int
 -- Begins or continues the import of a file: $1 name, $2 bytes, $3 digest of its edges; $4: from the start again.
 INSERT INTO ledger.import AS i (file_name, file_bytes, edges) VALUES ($1::text, $2::bigint, $3::bytea)
 ON CONFLICT (file_name, file_bytes, edges) DO UPDATE
-SET stored_lines = CASE WHEN $4::boolean THEN '{}' ELSE i.stored_lines END,
-    stored_bytes = CASE WHEN $4::boolean THEN '{}' ELSE i.stored_bytes END,
-    bad_lines = CASE WHEN $4::boolean THEN 0 ELSE i.bad_lines END
+SET read_lines = CASE WHEN $4::boolean THEN '{}' ELSE i.read_lines END,
+    read_bytes = CASE WHEN $4::boolean THEN '{}' ELSE i.read_bytes END,
+    bad_lines = CASE WHEN $4::boolean THEN '{}' ELSE i.bad_lines END
 RETURNING i.import_id, i.started_at,
-    (SELECT upper(r) FROM unnest(i.stored_lines) r WHERE r @> 1::bigint AND i.bad_lines = 0) AS next_line,
-    (SELECT upper(r) FROM unnest(i.stored_bytes) r WHERE r @> 0::bigint AND i.bad_lines = 0) AS next_byte,
-    ARRAY(SELECT lower(r) FROM unnest(i.stored_lines) r) AS starts,
-    ARRAY(SELECT upper(r) FROM unnest(i.stored_lines) r) AS ends
+    (SELECT upper(r) FROM unnest(i.read_lines) r WHERE r @> 1::bigint AND isempty(i.bad_lines)) AS next_line,
+    (SELECT upper(r) FROM unnest(i.read_bytes) r WHERE r @> 0::bigint AND isempty(i.bad_lines)) AS next_byte,
+    ARRAY(SELECT lower(r) FROM unnest(i.read_lines - i.bad_lines) r) AS starts,
+    ARRAY(SELECT upper(r) FROM unnest(i.read_lines - i.bad_lines) r) AS ends
 
 """#)
-    /// Marks a part of import $1 as stored, in the transaction that stores it: lines $2 to $3 without the bad lines $6, and
+    /// Marks a part of import $1 as read, in the transaction that stores it: lines $2 to $3 and bytes $4 to $5, both ends
     package static let markImport = SQLFile("mark_import", #"""
--- Marks a part of import $1 as stored, in the transaction that stores it: lines $2 to $3 without the bad lines $6, and
--- bytes $4 to $5, both ends excluded. Where the lines are in a thousand pieces, a part with bad lines is bad as a whole:
--- each update writes all pieces. Bad lines that are stored now, or that another run marked, are not counted again.
+-- Marks a part of import $1 as read, in the transaction that stores it: lines $2 to $3 and bytes $4 to $5, both ends
+-- excluded, with the bad lines $6. Each update writes all pieces of bad lines, so a part that would make more than a
+-- thousand is not marked, and is read again as a whole.
 UPDATE ledger.import i
-SET stored_bytes = i.stored_bytes + int8multirange(int8range($4::bigint, $5::bigint)),
-    (stored_lines, bad_lines) = (
-        SELECT m.lines,
-               i.bad_lines - (SELECT COALESCE(sum(upper(r) - lower(r)), 0) FROM unnest(m.lines * p.part) r)
-               + CASE WHEN i.stored_bytes @> int8range($4::bigint, $5::bigint)
-                      THEN (SELECT COALESCE(sum(upper(r) - lower(r)), 0) FROM unnest(i.stored_lines * p.part) r)
-                      ELSE $3::bigint - $2::bigint END
-        FROM (
-            SELECT int8multirange(int8range($2::bigint, $3::bigint)) AS part, COALESCE(
-                (SELECT range_agg(int8range(n, n + 1)) FROM unnest($6::bigint[]) n), '{}'::int8multirange) AS bad) p
-        CROSS JOIN LATERAL (
-            SELECT CASE WHEN isempty(p.bad) OR (SELECT count(*) FROM unnest(i.stored_lines)) < 1000
-                        THEN i.stored_lines + (p.part - p.bad) ELSE i.stored_lines END AS lines) m)
-WHERE i.import_id = $1::bigint
+SET read_lines = i.read_lines + p.lines,
+    read_bytes = i.read_bytes + int8multirange(int8range($4::bigint, $5::bigint)),
+    bad_lines = i.bad_lines - p.lines + p.bad
+FROM (
+    SELECT int8multirange(int8range($2::bigint, $3::bigint)) AS lines,
+           COALESCE(range_agg(int8range(n, n + 1)), '{}') AS bad FROM unnest($6::bigint[]) n) p
+WHERE i.import_id = $1::bigint AND (SELECT count(*) FROM unnest(i.bad_lines - p.lines + p.bad)) <= 1000
 
 """#)
     /// Returns per app: receipts that wait for Apple's first answer, calls a second (0: unlimited), and whether a worker is

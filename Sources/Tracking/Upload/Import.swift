@@ -35,7 +35,7 @@ package struct Import: Sendable {
     package let stored: [Range<Int64>]
 }
 
-/// A part of an imported file that is stored, or found bad, in one transaction.
+/// A part of an imported file whose lines are stored, or found bad, in one transaction.
 package struct ImportedPart: Sendable {
     let importID: Int64
     let lines: Range<Int64>
