@@ -14,15 +14,14 @@ final class Reads: Sendable {
     static let patienceWithPrimary = Duration.seconds(2)
     /// How long a read waits at the most, all servers together.
     static let limit = Duration.seconds(5)
-    /// The time between two checks, by one caller, of the standby's lag and of whether the primary is back.
+    /// The time between two checks of the standby's lag and of whether the primary is back. Where no server makes them, one
+    /// of the reads does.
     static let lookSeconds = 5
 
     private struct Memory {
         var standby: StandbyStanding
-        /// Why it is so, as the last check or read found it.
-        var reason = ""
-        /// Whether it was checked at all.
-        var isKnown = false
+        /// Why it is so, as the last check or read found it; nil before the first one.
+        var reason: String?
         /// Whether the standby is away only in that it gave no answer in time: without a primary it is asked all the same.
         var isSilent = false
         var isPrimaryAway = false
@@ -68,7 +67,7 @@ final class Reads: Sendable {
         let (order, isPrimaryAway) = memory.withLock { ($0.order, $0.isPrimaryAway) }
         var failure = DatabaseError(.cannotConnect, "No database was asked.")
         var wasStandbySilent = false
-        for source in order {
+        for source in order where mayTakeLong || ContinuousClock.now < end {
             let isLast = source == order.last || source == .standby && isPrimaryAway
             let patience = isLast ? Self.limit : source == .primary ? Self.patienceWithPrimary : Self.patience
             do throws(DatabaseError) {
@@ -97,13 +96,16 @@ final class Reads: Sendable {
 
     /// Returns the state of the standby; checks now, even right after another check.
     func look() async -> StandbyStanding {
-        if let standby { await look(at: standby) }
+        if let standby {
+            memory.withLock { $0.nextLook = ContinuousClock.now + .seconds(2 * Self.lookSeconds) }
+            await look(at: standby)
+        }
         return memory.withLock { $0.standby }
     }
 
-    /// The state of the standby as it was found last, and why; nil where there is none or it was not checked yet.
+    /// The state of the standby as it was found last, and why; nil where there is none or it was not asked yet.
     var known: (standing: StandbyStanding, reason: String)? {
-        memory.withLock { $0.isKnown ? ($0.standby, $0.reason) : nil }
+        memory.withLock { memory in memory.reason.map { (memory.standby, $0) } }
     }
 
     /// Whether this caller checks, while the others go on with the known state.
@@ -133,7 +135,6 @@ final class Reads: Sendable {
                 guard error.kind != .cancelled else { return }
                 (memory.standby, memory.reason, memory.isSilent) = (.away, error.message, error.isSilence)
             }
-            memory.isKnown = true
             if let ours { (memory.isPrimaryAway, memory.feed) = (false, ours.feed) }
         }
     }
