@@ -199,13 +199,22 @@ SELECT app_id FROM changed
 -- name: find_probe_receipts
 -- Returns receipts of app $1 that can test its shared secret, at most $2, in environment $3 (null: any): verifyReceipt
 -- vouched for them, Apple did not refuse them since, and they contain subscriptions, whichever receipt polls those. A
--- transaction is no receipt. Production receipts come first, then those whose latest answer vouched, then the newest.
-SELECT r.receipt_id, r.environment::text AS environment, COALESCE(r.latest_receipt, r.data) AS data
-FROM ledger.receipt r
-WHERE r.app_id = $1::int AND r.environment = COALESCE($3::text::ledger.environment, r.environment)
-  AND r.form = 'receipt' AND r.vouched AND r.rejections = 0 AND r.erased_at IS NULL
-  AND EXISTS (SELECT FROM ledger.receipt_subscription l WHERE l.receipt_id = r.receipt_id AND l.omitted_at IS NULL)
-ORDER BY r.environment, (r.outcome = 'verified') DESC, r.receipt_id DESC
+-- transaction is no receipt. It looks at a hundred in each environment, because an app may have millions: production
+-- receipts come first, then those whose latest answer vouched, then the newest.
+SELECT DISTINCT ON (r.environment, r.outcome, r.receipt_id)
+       r.receipt_id, r.environment::text AS environment, COALESCE(r.latest_receipt, r.data) AS data
+FROM unnest(enum_range(NULL::ledger.environment)) e(environment)
+CROSS JOIN LATERAL (
+    SELECT r.*
+    FROM ledger.subscription s
+    CROSS JOIN LATERAL (
+        SELECT r.* FROM ledger.receipt_subscription l JOIN ledger.receipt r USING (receipt_id)
+        WHERE l.subscription_id = s.subscription_id AND l.omitted_at IS NULL AND r.environment = e.environment
+          AND r.form = 'receipt' AND r.vouched AND r.rejections = 0 AND r.erased_at IS NULL OFFSET 0) r
+    WHERE s.app_id = $1::int AND s.environment = e.environment
+    ORDER BY s.original_transaction_id DESC LIMIT 100) r
+WHERE e.environment = COALESCE($3::text::ledger.environment, e.environment)
+ORDER BY r.environment, r.outcome, r.receipt_id DESC
 LIMIT $2::int
 
 -- name: note_refused_secret

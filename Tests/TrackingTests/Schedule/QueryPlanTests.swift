@@ -95,6 +95,10 @@ struct QueryPlanTests {
         ),
         (Queries.lockAffectedCustomers, "\(ids), \(ids)", ["customer_pkey"]),
         (Queries.findOrderCustomers, "\(small), \(tokens)", ["customer_name_", "customer_pkey"]),
+        (
+            Queries.findProbeReceipts, "1, 3, NULL",
+            ["subscription_natural_key", "receipt_subscription_pkey", "receipt_pkey"]
+        ),
     ]
 
     private static let ids = array { "\($0)" }
