@@ -129,7 +129,6 @@ private struct EnvironmentReading {
         try await readHistory()
     }
 
-    /// Waits until the caller's budget lets a call be made.
     private func reserve(_ endpoint: ServerEndpoint) async throws(ServerVerdict) {
         let (turn, environment) = (request.turn, gathered.environment)
         guard await ServerCaller.awaits({ await turn(environment, endpoint) }, until: end) else {

@@ -11,7 +11,6 @@ struct ReadCall: Sendable {
     let limit: (wait: Duration, end: Moment)?
     let caller = PendingCall<[Row], DatabaseError>()
 
-    /// Fails the caller.
     func fail(_ error: DatabaseError) { caller.finish(.failure(error)) }
 
     /// Returns whether the caller waits no longer.
@@ -159,7 +158,6 @@ struct Pipeline {
         return again
     }
 
-    /// Takes the result of the first entry.
     private mutating func take(
         _ result: OpaquePointer, for entry: Entry, at now: Moment, _ again: inout [ReadAttempt]
     ) {

@@ -202,7 +202,6 @@ final class ReadLoop {
         return limit
     }
 
-    /// Reads the results of one connection.
     private func receive(_ index: Int, at now: Moment) {
         guard case .up(var pipeline) = places[index] else { return }
         places[index] = .opening

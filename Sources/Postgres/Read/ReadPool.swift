@@ -111,10 +111,8 @@ extension ReadPool {
         memory.withLock { $0.isLeaving } ? DatabaseConfiguration.leavingTimeout : configuration.connectTimeout
     }
 
-    /// Takes the next calls for a batch.
     func take(atMost most: Int) -> [WaitQueue<ReadCall>.Waiting] { memory.withLock { $0.line.take(atMost: most) } }
 
-    /// Takes the calls that have waited since an instant or longer.
     func takeWaiting(since moment: Moment) -> [ReadCall] { memory.withLock { $0.line.takeWaiting(since: moment) } }
 
     /// Takes the calls whose callers wait no longer.
@@ -122,7 +120,6 @@ extension ReadPool {
         memory.withLock { $0.line.take { $0.isOverdue(at: now) } }
     }
 
-    /// Takes the connections that were opened since the last time.
     func takeOpened() -> [Opened] {
         memory.withLock { memory in
             defer { memory.opened = [] }
@@ -153,7 +150,6 @@ extension ReadPool {
         }
     }
 
-    /// Hands an opened connection to the thread.
     private func deliver(_ opened: Opened) {
         memory.withLock { $0.opened.append(opened) }
         wakeUp.ring()

@@ -124,7 +124,6 @@ struct WaitQueue<Call: Sendable>: Sendable {
         return waiting
     }
 
-    /// Returns the next calls, at most so many.
     mutating func take(atMost most: Int) -> [Waiting] {
         var taken: [Waiting] = []
         taken.reserveCapacity(min(most, count))

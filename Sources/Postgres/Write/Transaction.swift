@@ -51,7 +51,6 @@ package final class Transaction {
         }
     }
 
-    /// Runs commands of a script.
     private func command(_ sql: String) throws(DatabaseError) {
         _ = try noting { () throws(DatabaseError) in
             try connection.rows(of: connection.command(sql, named: "script", within: nil), "script")

@@ -69,7 +69,6 @@ final class WritePool: Sendable {
         return try outcome.get()
     }
 
-    /// Puts a call into the queue and wakes a writer.
     private func join<Value: Sendable>(_ call: WriteCall, _ caller: PendingCall<Value, any Error>) {
         do {
             let ticket = try memory.withLock { memory throws(DatabaseError) in
@@ -271,7 +270,6 @@ final class Writer {
         }
     }
 
-    /// Drops the connection, if there is one.
     private func disconnect() {
         guard connection != nil else { return }
         connection = nil
