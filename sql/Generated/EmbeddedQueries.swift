@@ -548,10 +548,10 @@ RETURNING b.app_id
     /// Gives the app with bundle $1 the sealed secret $2, and $3 as the previous one; null: the present one, but where Apple
     package static let rotateSecret = SQLFile("rotate_secret", #"""
 -- Gives the app with bundle $1 the sealed secret $2, and $3 as the previous one; null: the present one, but where Apple
--- accepts only the one before that, this one stays, so that checks go on. A pause because Apple refused the former one ends by
--- the next trial, which is due now. Receipts that Apple never vouched for are due at
--- once where the last call brought nothing: the former secret may be why. So are receipts that are pointers, because only
--- the Server API answered about them: verifyReceipt may vouch for them now, or after the trial where it pauses.
+-- accepts only the one before that, this one stays, so that checks go on. A pause because Apple refused the former one
+-- ends by the next trial, which is due now. Receipts that Apple never vouched for are due at once where the last call
+-- brought nothing: the former secret may be why. So are receipts that are pointers, because only the Server API answered
+-- about them: verifyReceipt may vouch for them now, or after the trial where it pauses.
 WITH changed AS (
     UPDATE ledger.app a
     SET sealed_previous_secret = COALESCE($3::bytea, CASE WHEN (
@@ -665,8 +665,8 @@ WHERE t.previous_since IS NULL AND t.paused_since IS NULL
     /// Takes the shared secrets that are to be tried now, of app $2 alone unless it is null; no other process takes them within
     package static let takeSecretTrials = SQLFile("take_secret_trials", #"""
 -- Takes the shared secrets that are to be tried now, of app $2 alone unless it is null; no other process takes them within
--- $1 seconds. That are those of environments that are paused, and those that Apple refused about some receipt, of apps with
--- a subscription: without one no receipt can tell.
+-- $1 seconds. They are those of paused environments, and those that Apple refused about some receipt, of apps with a
+-- subscription: without one no receipt can tell.
 UPDATE ledger.secret_trial t
 SET try_at = now() + make_interval(secs => $1::float8)
 FROM ledger.app a

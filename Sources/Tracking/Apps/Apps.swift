@@ -64,9 +64,8 @@ extension LedgerApps {
     }
 
     /// Replaces the shared secret. The present one becomes the previous one, unless `previous` is given, or Apple accepts
-    /// only the one that is the previous one already. A pause
-    /// because of the former one ends by the next trial, which is due at once. Receipts for which Apple did not vouch
-    /// because of it are due too.
+    /// only the one that is the previous one already. A pause because of the former one ends by the next trial, which is
+    /// due at once. Receipts for which Apple did not vouch because of it are due too.
     package func rotateSecret(of bundleID: BundleID, to secret: String, previous: String? = nil) async throws {
         let rows = try await write(
             Queries.rotateSecret, .text(bundleID.text), .bytea(try sealed(secret, for: bundleID)),

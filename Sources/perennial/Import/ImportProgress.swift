@@ -143,8 +143,8 @@ struct StoredBlock: Sendable {
     private(set) var blank = 0
     private(set) var skipped = 0
 
-    /// Reads the lines from `fromLine` on that are not in `done`, numbered from 1 with the blank ones. This is pure work,
-    /// on as many blocks at a time as there are cores.
+    /// Reads the lines from `fromLine` on that are not in `done`, numbered from 1 with the blank ones. This is pure work, on
+    /// as many blocks at a time as there are cores.
     init(reading block: LineBlock, fromLine: Int, without done: [Range<Int64>] = [], lineBytesMax: Int) {
         (numbers, offsets) = (block.numbers, block.offsets)
         let done = done.map { Int($0.lowerBound)..<Int($0.upperBound) }.filter { $0.overlaps(block.numbers) }
