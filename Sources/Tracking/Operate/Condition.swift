@@ -41,7 +41,7 @@ package enum Condition: Hashable, Sendable {
     var traits: (name: String, app: BundleID?, level: Logger.Level, calmSeconds: Double) {
         switch self {
         case .database: ("database", nil, .error, 0)
-        case .standby: ("standby", nil, .warning, 0)
+        case .standby: ("standby", nil, .warning, 60)
         case .appStore: ("app_store", nil, .warning, 60)
         case .noAnswers(let app): ("no_answers", app, .warning, 60)
         case .pause(let app): ("pause", app, .warning, 60)

@@ -28,21 +28,22 @@ struct ConditionLogTests {
         #expect(book.isEmpty)
     }
 
-    @Test("What comes and goes is one failure until it has been well for a minute; it lasted until then")
-    func flapping() {
-        let pause = Condition.pause("com.example.app")
+    @Test(
+        "What comes and goes is one failure until it has been well for a minute; it lasted until then",
+        arguments: [Condition.pause("com.example.app"), .standby(.behind)])
+    func flapping(condition: Condition) {
         var book = ConditionLog()
         var lines: [ConditionLine?] = []
         for round in 0..<10 {
             let begin = Double(round) * 50
-            lines.append(book.raise(pause, by: "too many calls", at: at(begin)))
-            lines.append(book.clear(pause, at: at(begin + 5)))
+            lines.append(book.raise(condition, by: "too many calls", at: at(begin)))
+            lines.append(book.clear(condition, at: at(begin + 5)))
             lines.append(contentsOf: book.endings(at: at(begin + 40)).map(Optional.some))
         }
-        #expect(lines.compactMap(\.self) == [.began(pause, reason: "too many calls")])
+        #expect(lines.compactMap(\.self) == [.began(condition, reason: "too many calls")])
         #expect(book.endings(at: at(514.9)) == [])
-        #expect(book.clear(pause, at: at(514.9)) == nil)
-        #expect(book.endings(at: at(515)) == [.ended(pause, after: .seconds(455))])
+        #expect(book.clear(condition, at: at(514.9)) == nil)
+        #expect(book.endings(at: at(515)) == [.ended(condition, after: .seconds(455))])
         #expect(book.endings(at: at(1_000)) == [])
     }
 
