@@ -144,12 +144,12 @@ final class Reads: Sendable {
     /// Another installation's database and a standby that was promoted would answer as of another past. A promoted one may
     /// answer while the primary is away; a primary that is only slow to answer a check changes nothing.
     private func standing(of place: Place, beside ours: Place?, _ memory: Memory) -> (StandbyStanding, String) {
-        guard (ours?.feed ?? memory.feed).map({ $0 == place.feed }) ?? true else {
+        if let feed = ours?.feed ?? memory.feed, feed != place.feed {
             return (.foreign, "the feed of its ledger is \(place.feed)")
         }
-        let isPromoted = ours.map { place.startedAt != nil && place.startedAt != $0.startedAt } ?? false
-        guard !isPromoted, ours != nil || memory.standby != .foreign || memory.isPrimaryAway || place.startedAt == nil
-        else { return (.foreign, "it is no standby and not the primary") }
+        let isOther =
+            ours.map { $0.startedAt != place.startedAt } ?? (memory.standby == .foreign && !memory.isPrimaryAway)
+        if isOther, place.startedAt != nil { return (.foreign, "it is no standby and not the primary") }
         guard let lag = place.secondsBehind else { return (.behind, "it has replayed nothing yet") }
         return lag <= Self.behindSecondsMax ? (.following, "") : (.behind, "it is \(Int(lag)) seconds behind")
     }
