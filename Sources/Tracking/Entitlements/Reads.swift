@@ -54,8 +54,8 @@ final class Reads: Sendable {
             return try await primary.query(
                 statement, parameters, isShared: isShared, within: mayTakeLong ? nil : Self.limit)
         }
-        let begin = ContinuousClock.now
-        let end = begin + Self.limit
+        if isTimeToLook(at: ContinuousClock.now) { await look(at: standby) }
+        let end = ContinuousClock.now + Self.limit
         nonisolated(nonsending) func ask(
             _ source: ReadSource, atMost patience: Duration = Self.limit
         ) async throws(DatabaseError) -> [Row] {
@@ -63,7 +63,6 @@ final class Reads: Sendable {
                 statement, parameters, isShared: isShared,
                 within: mayTakeLong ? nil : max(.zero, min(patience, end - ContinuousClock.now)))
         }
-        if isTimeToLook(at: begin) { await look(at: standby) }
         let (order, isPrimaryAway) = memory.withLock { ($0.order, $0.isPrimaryAway) }
         var failure = DatabaseError(.cannotConnect, "No database was asked.")
         var wasStandbySilent = false
