@@ -340,8 +340,7 @@ CREATE TABLE ledger.import (
     bad_lines     int8multirange NOT NULL DEFAULT '{}',
     CONSTRAINT import_file_unique UNIQUE (file_name, file_bytes, edges),
     CONSTRAINT import_edges_are_sha256 CHECK (length(edges) = 32),
-    CONSTRAINT import_reads_what_there_is
-        CHECK (read_bytes <@ int8range(0, file_bytes, '[]') AND bad_lines <@ read_lines)
+    CONSTRAINT import_reads_what_there_is CHECK (read_bytes <@ int8range(0, file_bytes, '[]') AND bad_lines <@ read_lines)
 ) WITH (fillfactor = 50);
 COMMENT ON TABLE ledger.import IS
     'How far each imported file is. The transaction that stores a part marks it; parts are stored side by side. '
