@@ -250,7 +250,8 @@ CREATE TABLE ledger.secret_trial (
     unanswered        smallint NOT NULL DEFAULT 0,
     refused_receipts  bigint[] NOT NULL DEFAULT '{}',
     is_untold         boolean NOT NULL DEFAULT false,
-    PRIMARY KEY (app_id, environment)
+    PRIMARY KEY (app_id, environment),
+    CONSTRAINT secret_trial_accepts_one CHECK (proved_at IS NULL OR previous_since IS NULL)
 );
 COMMENT ON TABLE ledger.secret_trial IS
     'Whether Apple accepts the present shared secret of an app in an environment. A refusal (21004) about one receipt may '

@@ -34,85 +34,9 @@ extension Tracker {
         let read = answers.filter { !$0.repeatsLast }
         if !read.isEmpty { conditions.see(.unreadableRows(app), read.lazy.compactMap(\.unreadableRow).first) }
     }
-
-    /// Records in the ledger the first refused and the last accepted call of each app and environment, and whether only the
-    /// previous secret was accepted.
-    func noteSecrets(_ answers: [Checked]) async {
-        var seen: [SecretPlace: SecretNotes] = [:]
-        for answer in answers {
-            guard let evidence = answer.secretEvidence else { continue }
-            let place = SecretPlace(
-                appID: answer.claim.app.id, environment: answer.answer.secretRefusedIn ?? answer.answer.environment)
-            let claimedAt = answer.claim.claimedAt
-            var notes = seen[place] ?? SecretNotes(app: answer.claim.app)
-            switch evidence {
-            case .refused(let receipt):
-                notes.refusedAt = min(notes.refusedAt ?? claimedAt, claimedAt)
-                notes.refused.insert(receipt)
-            case .current: notes.acceptedAt = max(notes.acceptedAt ?? claimedAt, claimedAt)
-            case .previous: notes.usedPrevious = true
-            }
-            seen[place] = notes
-        }
-        guard !seen.isEmpty else { return }
-        await attempt("note what Apple says of shared secrets") {
-            for (place, notes) in seen {
-                if let instant = notes.acceptedAt {
-                    try await ledger.apps.noteAcceptedSecret(of: notes.app, in: place.environment, at: instant)
-                } else if notes.usedPrevious {
-                    try await ledger.apps.notePreviousSecret(of: notes.app, in: place.environment)
-                }
-                if let instant = notes.refusedAt {
-                    try await ledger.apps.noteRefusedSecret(
-                        of: notes.app, in: place.environment, about: notes.refused, at: instant)
-                }
-            }
-        }
-    }
-}
-
-/// One app's secret in one environment.
-private struct SecretPlace: Hashable {
-    let appID: Int32
-    let environment: StoreEnvironment
-}
-
-/// What answers show about the secret of one app in one environment.
-private struct SecretNotes {
-    let app: App
-    var refusedAt: Instant?
-    var refused: Set<ReceiptID> = []
-    var acceptedAt: Instant?
-    var usedPrevious = false
-}
-
-/// The information in an answer about an app's shared secret.
-enum SecretEvidence: Sendable, Hashable {
-    /// Apple refuses every stored secret.
-    case refused(ReceiptID)
-    /// Apple accepts the present secret.
-    case current
-    /// Apple refuses the present secret and accepts the previous one.
-    case previous
 }
 
 extension Checked {
-    /// What the answer shows about the secret; nil for nothing. Apple looks at the secret late, and only where there
-    /// are subscriptions; only for those it sends a `latest_receipt`.
-    var secretEvidence: SecretEvidence? {
-        if answer.secretRefusedIn != nil { return .refused(claim.receiptID) }
-        if repeatsLast, let outline = answer.outline {
-            if answer.usedPreviousSecret { return .previous }
-            return outline.holdsLatestReceipt ? .current : nil
-        }
-        guard let response = answer.response else { return nil }
-        if answer.refusesSecret { return .refused(claim.receiptID) }
-        // A previous secret that was shared by several apps opens the receipts of the other ones too.
-        if answer.usedPreviousSecret { return finding.outcome == .verified ? .previous : nil }
-        let isAccepted = response.status == 0 || response.status == 21006
-        return isAccepted && response.latestReceipt != nil ? .current : nil
-    }
-
     /// Why there was no answer, in the network's own words, which are for the log only.
     fileprivate var silence: String? {
         if let verdict = answer.server, !verdict.isFailure { return nil }
