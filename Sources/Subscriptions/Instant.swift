@@ -90,7 +90,7 @@ extension Instant {
     /// Creates an instant from ISO 8601: a date (midnight UTC), or a date and time with `Z`, an offset such as `+0300`
     /// or `-08:00`, or neither (UTC). Fractions beyond milliseconds are cut off. Nil for anything else.
     package init?(iso8601 text: String) {
-        var reader = DateReader(text)
+        var reader = ISO8601Reader(text)
         guard let year = reader.number(4), reader.skip("-"), let month = reader.number(2), reader.skip("-"),
             let day = reader.number(2), let date = CivilDate(year: year, month: month, day: day)
         else { return nil }
@@ -159,7 +159,7 @@ private struct CivilDate {
 }
 
 /// Reads the parts of a date from left to right.
-private struct DateReader {
+private struct ISO8601Reader {
     private var rest: Substring.UTF8View
 
     init(_ text: String) { rest = Substring(text).utf8 }

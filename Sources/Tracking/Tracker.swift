@@ -70,50 +70,58 @@ package struct Tracker: Sendable {
     }
 }
 
-/// How an operator runs a command of this program here.
-package enum OperatorCommand {
-    /// The variable with the words that a wrapper or a container needs in place of `perennial`.
-    package static let variable = "PERENNIAL_COMMAND"
-    fileprivate static let words = ProcessInfo.processInfo.environment[variable] ?? ""
-}
-
-extension String {
-    /// The text with its commands of `perennial` as they are run here.
-    package var runnableHere: String {
-        guard !OperatorCommand.words.isEmpty else { return self }
-        return ["`", "<code>"].reduce(self) {
-            $0.replacing("\($1)perennial ", with: "\($1)\(OperatorCommand.words) ")
+extension Tracker {
+    /// Runs a job that may fail; returns nil when it failed. The log has a line when failures begin and when they end.
+    ///
+    /// `what` always has the same words. With `tries` above 1 a temporary failure is retried after 0.5 s, doubling.
+    @discardableResult
+    func attempt<Result>(_ what: String, tries: Int = 1, _ body: () async throws -> Result) async -> Result? {
+        do {
+            let result = try await repeating { error, tried in
+                // A process that stops does not wait for a database that is away.
+                let isLost = isStopping() && error.storageFailure?.isLoss == true
+                return tried < tries && error.storageFailure?.mayPass ?? false && !isLost
+            } pausing: { error, tried in
+                logger.debug("could not \(what): \(error)")
+                await rest(seconds: 0.5 * Double(1 << min(tried - 1, 6)))
+            } _: {
+                try await body()
+            }
+            conditions.clear(.work(what))
+            return result
+        } catch {
+            failed(to: what, error)
+            return nil
         }
     }
 
-    /// The text with everything that a terminal would obey made visible, as `\u{1b}`: control characters, line ends,
-    /// and marks that change the writing direction. Foreign text can forge no line and move no cursor.
-    package var visible: String {
-        guard unicodeScalars.contains(where: \.isObeyed) else { return self }
-        return unicodeScalars.map { $0.isObeyed ? "\\u{\(String($0.value, radix: 16))}" : String($0) }.joined()
-    }
-
-    /// The same for several lines: line ends and tabs stay.
-    package var visibleLines: String {
-        guard unicodeScalars.contains(where: { $0.isObeyed && !$0.isLayout }) else { return self }
-        return unicodeScalars.map { $0.isObeyed && !$0.isLayout ? String($0).visible : String($0) }.joined()
+    /// Records that a job failed. The failure is logged once, unless its cause is logged.
+    func failed(to work: String, _ error: any Error) {
+        logger.debug("could not \(work): \(error)")
+        if !error.isLoggedElsewhere { conditions.raise(.work(work), by: "\(error)") }
     }
 }
 
-extension Unicode.Scalar {
-    /// Whether a terminal obeys it instead of showing it: controls of ECMA-48, and the marks of Unicode's annex 9.
-    fileprivate var isObeyed: Bool {
-        switch properties.generalCategory {
-        case .control, .lineSeparator, .paragraphSeparator: true
-        case .format: (0x202A...0x202E).contains(value) || (0x2066...0x2069).contains(value)
-        default: false
+extension Error {
+    /// Whether the cause is logged already: the database's connections log their loss, and this process its stop.
+    package var isLoggedElsewhere: Bool {
+        guard let failure = storageFailure else { return self is CancellationError }
+        return failure.isLoss || failure.isStop
+    }
+}
+
+/// Repeats `body` while `mayRepeat` allows it for an error and the tries so far, each time after `pausing`.
+package func repeating<Result>(
+    while mayRepeat: (any Error, _ tries: Int) -> Bool,
+    pausing: (any Error, _ tries: Int) async throws -> Void = { _, _ in }, _ body: () async throws -> Result
+) async throws -> Result {
+    var tries = 0
+    while true {
+        tries += 1
+        do {
+            return try await body()
+        } catch  where mayRepeat(error, tries) {
+            try await pausing(error, tries)
         }
     }
-
-    fileprivate var isLayout: Bool { self == "\n" || self == "\t" }
-}
-
-extension BinaryInteger {
-    /// Returns the number with its noun: `1 line`, `2 lines`.
-    package func of(_ one: String, _ many: String) -> String { "\(self) \(self == 1 ? one : many)" }
 }

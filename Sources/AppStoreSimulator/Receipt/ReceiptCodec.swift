@@ -233,6 +233,7 @@ extension ReceiptCodec {
 }
 
 extension String {
+    /// Returns the value of a key in the property list of a transaction receipt of iOS 6.
     fileprivate func value(of key: String) -> String? {
         guard let start = range(of: "\"\(key)\" = \"")?.upperBound,
             let end = self[start...].firstIndex(of: "\"")

@@ -54,7 +54,7 @@ struct ReceiptUploads: Sendable {
                     ?? "Apple refused the app's shared secret; the receipt will be asked about again.",
                 .pending(
                     order: try await order(of: question),
-                    heldSeconds: try await tracker.ledger.intake.secondsHeld(settled.receiptID, backingOff: true)))
+                    heldSeconds: try await tracker.ledger.claims.secondsHeld(settled.receiptID, backingOff: true)))
         case .rejected:
             return .rejected(settled, .refused(settled.retry, order: try await order(of: question)))
         case .indeterminate:

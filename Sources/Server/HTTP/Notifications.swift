@@ -183,7 +183,7 @@ extension StoreEnvironment {
 }
 
 extension JSONObject {
-    /// Returns text or a whole number; nil when it is empty, too long, or has NUL, where PostgreSQL's text would end.
+    /// Returns text or a whole number of a notification's body; nil when it is empty, too long, or has NUL, where PostgreSQL's text would end.
     fileprivate func text(_ name: String, bytesMax: Int) -> String? {
         text(name).flatMap { $0.utf8.count <= bytesMax && !$0.utf8.contains(0) ? $0 : nil }
     }
@@ -210,19 +210,19 @@ extension JSONValue {
     /// The object as JSON text with every `password` redacted, at any depth; nil when there is none.
     fileprivate var withoutPasswords: String? {
         var found = false
-        let redacted = redacted(&found)
+        let redacted = withoutPasswords(&found)
         return found ? redacted.rendered() : nil
     }
 
-    private func redacted(_ found: inout Bool) -> JSONValue {
+    private func withoutPasswords(_ found: inout Bool) -> JSONValue {
         switch self {
         case .null, .bool, .integer, .number, .string: return self
-        case .array(let values): return .array(values.map { $0.redacted(&found) })
+        case .array(let values): return .array(values.map { $0.withoutPasswords(&found) })
         case .object(var members):
             for (name, inner) in members {
                 let isSecret = name.lowercased() == "password"
                 found = found || isSecret
-                members[name] = isSecret ? "redacted" : inner.redacted(&found)
+                members[name] = isSecret ? "redacted" : inner.withoutPasswords(&found)
             }
             return .object(members)
         }

@@ -1,6 +1,6 @@
 package import Subscriptions
 
-/// The plain-language sentence for a field of Apple's answer.
+/// The plain-language sentence for a field of Apple's answer, in the explanation of a customer.
 enum FieldSentence {
     /// Returns the sentence for a path such as `latest_receipt_info[0].expires_date_ms` and Apple's value there.
     static func of(_ path: String, _ value: String) -> String {

@@ -35,6 +35,13 @@ package struct Incident: Sendable {
     }
 }
 
+extension LedgerAdmin {
+    /// Returns incidents, at most `limit`: open ones first, then the newest.
+    package func incidents(limit: Int) async throws -> [Incident] {
+        try await query(Queries.listIncidents, .int4(Int32(clamping: limit))).map(Incident.init(row:))
+    }
+}
+
 /// The limits beyond which refusals of once-verified receipts are Apple's fault and not the receipts'.
 ///
 /// Apple verified these receipts recently, so they are canaries. A single one can go bad, for example when an account

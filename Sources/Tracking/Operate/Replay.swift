@@ -293,7 +293,7 @@ extension ReplayLinks.Link {
 }
 
 extension SubscriptionState {
-    /// Returns the same state with the details of signed transactions.
+    /// Returns the replayed state with the details that applied notifications stated.
     fileprivate func adding(_ rows: [TransactionRow], policy: Policy) -> SubscriptionState {
         let detailed = rows.reduce(facts) { $0.addingDetails(of: $1) ?? $0 }
         return detailed == facts
@@ -303,7 +303,7 @@ extension SubscriptionState {
 }
 
 extension PurchaseState {
-    /// Returns the same state with the details of signed transactions.
+    /// Returns the replayed state with the details that applied notifications stated.
     fileprivate func adding(_ rows: [TransactionRow]) -> PurchaseState {
         let own = rows.filter { $0.expiresAt == nil && $0.productID == facts.key.productID }
         return PurchaseState(

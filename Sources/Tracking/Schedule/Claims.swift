@@ -275,6 +275,16 @@ actor CheckerIdentity {
     }
 }
 
+extension LedgerClaims {
+    /// Returns the seconds for which a process without a sign of life, or a secret that Apple refuses, keeps a receipt
+    /// from being asked about; nil for none. With `backingOff` its own back-off counts too, an hour of it at most.
+    package func secondsHeld(_ receipt: ReceiptID, backingOff: Bool = false) async throws -> Int? {
+        try await query(Queries.readLease, .int8(receipt.number), .bool(backingOff)).first.map {
+            Int(try $0.int8("seconds"))
+        }
+    }
+}
+
 extension Tracker {
     /// Registers this process in the ledger, with its lease and speed-up.
     func startWorker(singly: Bool = false) async throws -> WorkerID {

@@ -115,6 +115,7 @@ struct ReceiptFitness: Sendable {
         if let createdAt { madeAt[receipt] = max(createdAt, self.madeAt(receipt)) }
     }
 
+    /// Learns that Apple vouches for a receipt, which makes it a better poller.
     mutating func learnVouched(_ receipt: ReceiptID) { senders[receipt] = .vouched }
 
     func sender(_ receipt: ReceiptID) -> ReceiptSender { senders[receipt] ?? .none }

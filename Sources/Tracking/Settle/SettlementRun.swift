@@ -5,8 +5,9 @@ import Subscriptions
 /// One settlement in its transaction: locks and loads, folds in memory, writes.
 /// Every writer locks in the order schedule, receipt, subscription, purchase, customer, ownership, order, delivery.
 ///
-/// Steps in other stories: `Entitlements/AffectedCustomers.swift`, `Orders/PayOrders.swift`, `OrderProof.swift` and
-/// `SettleDeliveries.swift`, `Notify/WaitingNotifications.swift`, `Operate/Incident.swift`.
+/// Steps in other stories: `Customers/Ownership.swift`, `Entitlements/AffectedCustomers.swift`; of orders `PayOrders.swift`,
+/// `Order.swift` (`OrderCustomers`), `OrderProof.swift` (`OrderReceipts`) and `SettleDeliveries.swift`;
+/// `Notify/WaitingNotifications.swift`, `Operate/Incident.swift`.
 struct SettlementRun {
     /// The settlements in the order of Apple's clocks.
     private(set) var batch: [Settlement]

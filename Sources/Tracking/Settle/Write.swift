@@ -12,7 +12,7 @@ extension SettlementRun {
         let affected = try lockAffectedCustomers(verifying: verifiedFirst(fresh), in: transaction)
         // The changes: drafts with their events, and what notifications and uploads get by them.
         try writeDrafts(in: transaction)
-        try writeEndOfProvisional(of: affected.losingProvisional, in: transaction)
+        try writeEventsOfEndedProvisionals(of: affected.losingProvisional, in: transaction)
         try writeEndedAllowanceObservations(
             of: endedByAbsence.sorted().compactMap { subscriptions[$0] }, in: transaction)
         // The answers, the receipts and when to ask again.

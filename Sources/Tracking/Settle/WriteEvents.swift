@@ -78,7 +78,7 @@ extension SettlementRun {
     }
 
     /// Tells customers that provisional access ended, where no event of what is theirs says what they may use instead.
-    func writeEndOfProvisional(of customers: Set<CustomerID>, in transaction: Transaction) throws {
+    func writeEventsOfEndedProvisionals(of customers: Set<CustomerID>, in transaction: Transaction) throws {
         let changed =
             subscriptions.values.filter { !$0.events.isEmpty }.map(\.ownership)
             + purchases.values.filter { !$0.events.isEmpty }.map(\.ownership)

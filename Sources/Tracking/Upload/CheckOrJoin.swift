@@ -131,14 +131,6 @@ extension LedgerIntake {
         try await database.transaction { try LastCheck(of: receipt, for: sender, in: $0) }
     }
 
-    /// Returns the seconds for which a process without a sign of life, or a secret that Apple refuses, keeps a receipt
-    /// from being asked about; nil for none. With `backingOff` its own back-off counts too, an hour of it at most.
-    package func secondsHeld(_ receipt: ReceiptID, backingOff: Bool = false) async throws -> Int? {
-        try await query(Queries.readLease, .int8(receipt.number), .bool(backingOff)).first.map {
-            Int(try $0.int8("seconds"))
-        }
-    }
-
     /// Returns the result of another process's check of a receipt, if it is as good as a check for this upload now; nil
     /// when Apple has to be asked. `before` is the last check when the other process was found asking. The customer's own
     /// subscriptions count as already owned, whether or not that check had to assign them. The other check reports the

@@ -117,7 +117,7 @@ package struct ReceiptPurchases: Sendable {
     /// The original transactions whose restored or renewed copies the app may finish, whatever their own ids are.
     package var restorable: [String] { Set(items.filter(\.isRestorable).map(\.originalTransactionID.text)).sorted() }
 
-    /// Returns only an order's deliveries, and the transaction that pays it, else the non-consumable owned already.
+    /// Returns what answers an upload for an order: its deliveries, and the transaction that pays it, else the non-consumable owned already.
     package func only(of order: Order) -> ReceiptPurchases {
         ReceiptPurchases(
             items: items.filter { item in

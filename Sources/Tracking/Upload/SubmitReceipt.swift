@@ -28,7 +28,7 @@ extension Tracker {
             conditions.clear(.work(work))
             return .settled(settled, customer: stored.customer)
         } catch let error as LedgerError where error.kind == .busy {
-            let held = try await ledger.intake.secondsHeld(stored.receiptID)
+            let held = try await ledger.claims.secondsHeld(stored.receiptID)
             return .pending(stored.receiptID, reason: error.message, heldSeconds: held)
         } catch {
             guard let failure = error.storageFailure else { throw error }

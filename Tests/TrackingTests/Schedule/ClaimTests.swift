@@ -281,14 +281,14 @@ struct ClaimTests {
             #expect(try await claims.claim(for: other, [quota(test, .expiring, 9)], leaseSeconds: 60).count == 3)
             #expect(try await claims.freeLeases() == 0, "it lives")
             #expect(await !take(receipts[0], by: third))
-            #expect(try await test.ledger.intake.secondsHeld(receipts[0]) == nil)
+            #expect(try await test.ledger.claims.secondsHeld(receipts[0]) == nil)
             try await silent(other, seconds: 12)
             #expect(try await claims.freeLeases() == 0, "it may live")
             #expect(await !take(receipts[0], by: third))
-            let seconds = try #require(try await test.ledger.intake.secondsHeld(receipts[0]))
+            let seconds = try #require(try await test.ledger.claims.secondsHeld(receipts[0]))
             #expect((6...8).contains(seconds))
             try await silent(other, seconds: 21)
-            #expect(try await test.ledger.intake.secondsHeld(receipts[0]) == 1)
+            #expect(try await test.ledger.claims.secondsHeld(receipts[0]) == 1)
             #expect(await take(receipts[0], by: third), "a customer waits")
             #expect(try await claims.freeLeases() == 2)
             #expect(try await claims.freeLeases() == 0)
@@ -298,7 +298,7 @@ struct ClaimTests {
             for worker in [third, test.worker] { try await silent(worker, seconds: 21) }
             #expect(try await claims.freeLeases() == 0, "what was left behind before waits for its lease")
             #expect(await !take(receipts[0], by: other))
-            let held = try #require(try await test.ledger.intake.secondsHeld(receipts[0]))
+            let held = try #require(try await test.ledger.claims.secondsHeld(receipts[0]))
             #expect((50...60).contains(held))
         }
     }
@@ -314,7 +314,7 @@ struct ClaimTests {
                 "UPDATE ledger.worker SET started_at = now() - interval '1 min', heartbeat_at = now() - interval '1 min', stopped_at = now() - interval '1 min' WHERE worker_id = \(command.number)"
             )
             #expect(try await claims.freeLeases() == 0)
-            let seconds = try #require(try await test.ledger.intake.secondsHeld(receipts[0]))
+            let seconds = try #require(try await test.ledger.claims.secondsHeld(receipts[0]))
             #expect((55...60).contains(seconds), "the rest of the lease")
             try await claims.heartbeat(command)
             try await test.expectRows("SELECT count(*) FROM perennial.worker_now WHERE pid = 2", [[0]])
