@@ -257,7 +257,30 @@ extension Parameters {
 }
 
 extension String {
-    /// The text with its percent encoding (RFC 3986, section 2.1) removed. Nil for a percent sign without two hex digits,
-    /// for what is not UTF-8, and for NUL, where PostgreSQL's text would end.
-    fileprivate var percentDecoded: String? { removingPercentEncoding.flatMap { $0.utf8.contains(0) ? nil : $0 } }
+    /// The text with its percent encoding (RFC 3986, section 2.1) removed byte by byte, so that different texts stay
+    /// different. Nil for a percent sign without two hex digits, for what is not UTF-8, and for NUL, where PostgreSQL's
+    /// text would end.
+    fileprivate var percentDecoded: String? {
+        // Most texts have no percent encoding.
+        guard utf8.contains(where: { $0 == UInt8(ascii: "%") || $0 == 0 }) else { return self }
+        var bytes: [UInt8] = []
+        var rest = utf8[...]
+        while var byte = rest.popFirst() {
+            if byte == UInt8(ascii: "%") {
+                guard let high = rest.popFirst()?.hexadecimalDigit, let low = rest.popFirst()?.hexadecimalDigit else {
+                    return nil
+                }
+                byte = high << 4 | low
+            }
+            guard byte != 0 else { return nil }
+            bytes.append(byte)
+        }
+        return String(validating: bytes, as: UTF8.self)
+    }
+}
+
+extension UInt8 {
+    fileprivate var hexadecimalDigit: UInt8? {
+        Character(UnicodeScalar(self)).hexDigitValue.flatMap { self < 0x80 ? UInt8($0) : nil }
+    }
 }
