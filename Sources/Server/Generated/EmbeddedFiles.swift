@@ -1827,7 +1827,7 @@ components:
           schema: {$ref: "#/components/schemas/Problem"}
     Unavailable:
       description: >-
-        The database is unavailable, or its schema belongs to another version; try again later. A lookup waits five seconds
+        The database is unavailable, or its schema belongs to another version; try again later. A lookup waits ten seconds
         for the database.
       headers:
         Retry-After: {description: Seconds., schema: {type: integer}}

@@ -13,7 +13,7 @@ final class Reads: Sendable {
     /// How long a read waits for the primary before a standby that is behind is asked instead.
     static let patienceWithPrimary = Duration.seconds(2)
     /// How long a read waits at the most, all servers together.
-    static let limit = Duration.seconds(5)
+    static let limit = Duration.seconds(10)
     /// The time between two checks of the standby's lag and of whether the primary is back. Where no server makes them, one
     /// of the reads does.
     static let lookSeconds = 5

@@ -74,7 +74,7 @@ struct ReadsTests {
                 try await ledger.customers.entitlements(app: test.app.bundleID, customer: "ann")
             }
             #expect(failure?.kind == .timedOut, "\(String(describing: failure))")
-            #expect(ContinuousClock.now - start < Reads.limit * 5)
+            #expect(ContinuousClock.now - start < Reads.limit * 3)
             lock.end()
             try await holding
         }
