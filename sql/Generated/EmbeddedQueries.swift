@@ -4150,12 +4150,6 @@ WHERE NOT EXISTS (SELECT FROM ledger.signer_chain c WHERE c.digest = n.digest)
 ON CONFLICT (digest) DO NOTHING
 
 """#)
-    /// Returns the headers with the numbers $1.
-    package static let readChains = SQLFile("read_chains", #"""
--- Returns the headers with the numbers $1.
-SELECT c.chain_id, c.header FROM ledger.signer_chain c WHERE c.chain_id = ANY($1::int[])
-
-"""#)
     /// Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
     package static let readWaitingNotifications = SQLFile("read_waiting_notifications", #"""
 -- Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original

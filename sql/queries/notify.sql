@@ -462,10 +462,6 @@ SELECT n.header, n.digest FROM unnest($1::text[], $2::bytea[]) AS n(header, dige
 WHERE NOT EXISTS (SELECT FROM ledger.signer_chain c WHERE c.digest = n.digest)
 ON CONFLICT (digest) DO NOTHING
 
--- name: read_chains
--- Returns the headers with the numbers $1.
-SELECT c.chain_id, c.header FROM ledger.signer_chain c WHERE c.chain_id = ANY($1::int[])
-
 -- name: read_waiting_notifications
 -- Settlement: returns the verified notifications about subscriptions and purchases ($1 apps, $2 environments, $3 original
 -- transaction ids) whose details are not part of the ledger yet, the oldest first, at most $4. Their subjects are locked.

@@ -228,12 +228,6 @@ extension SubscriptionLedger {
         knownChains.remember(found)
         return known.merging(found) { first, _ in first }
     }
-
-    /// Returns the headers with some numbers; an unknown number has none.
-    package func chainHeaders(numbered numbers: Set<Int32>) async throws -> [Int32: String] {
-        let rows = try await query(Queries.readChains, .int4s(numbers.sorted()))
-        return try Dictionary(rows.map { (try $0.int4("chain_id"), try $0.text("header")) }) { first, _ in first }
-    }
 }
 
 /// A bounded memory of the numbers of headers.
