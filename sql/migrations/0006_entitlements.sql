@@ -331,10 +331,18 @@ CREATE FUNCTION ledger.entitlement_differences(customer_ids bigint[])
 RETURNS TABLE (customer_id bigint, entitlement text, stored text, computed text)
 LANGUAGE sql STABLE AS $$
     WITH stored AS MATERIALIZED (
-        SELECT c.customer_id, v.computed_at, v.spans
+        SELECT c.customer_id, v.computed_at,
+               CASE WHEN v.catalog_changed_at = a.catalog_changed_at AND v.subscriptions = l.subscriptions
+                         AND v.purchases = l.purchases THEN v.spans END AS spans
         FROM ledger.customer c JOIN ledger.app a USING (app_id) LEFT JOIN ledger.current_entitlements v USING (customer_id)
+        CROSS JOIN LATERAL (
+            SELECT COALESCE(array_agg(DISTINCT s.subscription_id) FILTER (WHERE s.subscription_id IS NOT NULL), '{}')
+                       AS subscriptions,
+                   COALESCE(array_agg(DISTINCT s.purchase_id) FILTER (WHERE s.purchase_id IS NOT NULL), '{}') AS purchases
+            FROM unnest(v.spans) s) l
         WHERE c.customer_id = ANY(customer_ids)
-          AND CASE WHEN v.customer_id IS NULL THEN c.merged_into IS NULL ELSE v.catalog_changed_at = a.catalog_changed_at END
+          AND CASE WHEN v.customer_id IS NULL THEN c.merged_into IS NULL
+                   ELSE v.catalog_changed_at >= a.catalog_changed_at END
     ), computed AS MATERIALIZED (
         SELECT e.* FROM ledger.compute_entitlements(ARRAY(SELECT v.customer_id FROM stored v)) e
     ), span AS (
@@ -357,8 +365,8 @@ LANGUAGE sql STABLE AS $$
 $$;
 COMMENT ON FUNCTION ledger.entitlement_differences IS
     'Customers and entitlements about which something else is stored than their sources give from now on, with the '
-    'fields of the spans that only one of them has. Of a missing row nothing is stored; a merged name needs none. Leaves '
-    'out what another catalog or an import outdated';
+    'fields of the spans that only one of them has. Of a missing row, and of one whose sources are not those of its '
+    'spans, nothing is stored; a merged name needs none. Leaves out what another catalog or an import outdated';
 
 CREATE FUNCTION ledger.entitlement_sources(customer_ids bigint[], valid_at timestamptz, known_at timestamptz)
 RETURNS TABLE (customer_id bigint, source ledger.entitlement_span, as_of timestamptz, checked_at timestamptz)

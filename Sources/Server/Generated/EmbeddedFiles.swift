@@ -13,10 +13,12 @@ info:
     Instants are ISO 8601 in UTC with milliseconds. Those of a request name an offset, `Z` or another; one without gets
     400. Under /v1, an unknown field of a body or an unknown name of a query gets 400, so that a misspelt one does not
     count as absent, and so does one that is given twice; Apple's notifications may contain anything. Addresses are
-    percent-encoded UTF-8: anything else and a `#` get 400, a `+` is a plus, and a path with an empty part or a slash at
-    its end gets 404; only the address of Apple's notifications may end with one. Texts are compared by their bytes,
+    percent-encoded UTF-8, but for the names of a query, which are written plainly: anything else and a `#` get 400, and a
+    `+` is a plus. A path under /v1 with an empty part or a slash at its end gets 404; only the address of Apple's
+    notifications may end with one. Texts are compared by their bytes,
     without Unicode normalization. Every error is an `application/problem+json` of RFC 9457; the last word of its `type`
-    is stable. An app that is not registered is a 404 `unknown-app` everywhere. Bodies are JSON in UTF-8 of at most 8
+    is stable. An app that is not registered is a 404 `unknown-app` everywhere; a key of one app
+    gets 403 for every other one. Bodies are JSON in UTF-8 of at most 8
     MiB. A revoked API key is refused after at most 10 seconds. Every answer has `X-Request-Id`: the caller's, if the
     request has one of at most 128 visible ASCII characters. A key has a limit of requests a second to each server
     (`perennial key create --rate`). Where it has one, answers below status 500 carry `RateLimit-Limit`, the requests
@@ -153,7 +155,7 @@ paths:
             Location: {$ref: "#/components/headers/Location"}
           content:
             application/problem+json:
-              schema: {$ref: "#/components/schemas/Problem"}
+              schema: {$ref: "#/components/schemas/ReceiptProblem"}
         "429":
           description: |
             The key made too many requests, or the customer sent more than 10 new receipts within an hour; then nothing
@@ -1539,7 +1541,7 @@ paths:
             from there.
           content:
             application/problem+json:
-              schema: {$ref: "#/components/schemas/Problem"}
+              schema: {$ref: "#/components/schemas/FeedProblem"}
         "429": {$ref: "#/components/responses/TooMany"}
         "503": {$ref: "#/components/responses/Unavailable"}
   /v1/apps/{bundle}/customers/{id}/grants:
@@ -2430,7 +2432,7 @@ components:
           description: >-
             Whether the customer has it now: its subscription runs (in grace and billing retry too), or it is a
             non-consumable that Apple has not taken back. False for a consumable.
-        credit: {type: [string, "null"], description: Of a consumable, what it adds to.}
+        credit: {type: [string, "null"], description: "Of a consumable, what it adds to."}
         units: {type: [integer, "null"], description: "Of a consumable, how many units one of it adds."}
         replaces:
           type: [string, "null"]
@@ -2513,6 +2515,28 @@ components:
         status: {type: integer}
         detail: {type: string}
         request_id: {type: string, description: The id of the request in the server's log.}
+    ReceiptProblem:
+      description: A receipt that Apple refuses. A `not-a-receipt` has the members of a Problem alone.
+      type: object
+      allOf: [{$ref: "#/components/schemas/Problem"}]
+      properties:
+        receipt_id: {type: string}
+        outcome: {const: rejected}
+        result: {$ref: "#/components/schemas/UploadResult/properties/result"}
+        advice: {$ref: "#/components/schemas/UploadResult/properties/advice"}
+        retry_after_s: {$ref: "#/components/schemas/UploadResult/properties/retry_after_s"}
+        may_finish: {$ref: "#/components/schemas/UploadResult/properties/may_finish"}
+        may_finish_restored: {$ref: "#/components/schemas/UploadResult/properties/may_finish_restored"}
+        purchases: {$ref: "#/components/schemas/UploadResult/properties/purchases"}
+        deliveries: {$ref: "#/components/schemas/UploadResult/properties/deliveries"}
+        order: {$ref: "#/components/schemas/UploadResult/properties/order"}
+    FeedProblem:
+      type: object
+      required: [feed, position]
+      allOf: [{$ref: "#/components/schemas/Problem"}]
+      properties:
+        feed: {type: string, format: uuid}
+        position: {type: integer, format: int64}
 
 """#
     /// The file style.css of the admin pages.

@@ -64,7 +64,7 @@ package struct HTTPServer: Service {
         WebhookRoutes(tracker: tracker, limits: limits).addRoutes(to: keyed)
         PostNotification(tracker: tracker, metrics: metrics, limits: limits).addRoute(to: routes)
         DeviceRoutes(uploads: uploads, calls: calls).addRoutes(to: routes)
-        Health(ledger: tracker.ledger, readsKeys: true).addRoutes(to: routes, brief: brief)
+        Health(ledger: tracker.ledger, servesLookups: true).addRoutes(to: routes, brief: brief)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
         routes.addFile("/openapi.yaml", type: "application/yaml", EmbeddedFiles.openapi, cachedSeconds: 3600)
         if servesAdmin { AdminSite(tracker: tracker, keys: keys, proxies: limits.trustedProxies).addRoutes(to: routes) }
@@ -208,8 +208,8 @@ struct Health: Sendable {
     private static let patience = Duration.milliseconds(750)
 
     let ledger: SubscriptionLedger
-    /// Whether requests bring API keys, which the account of a worker may not read.
-    let readsKeys: Bool
+    /// Whether it serves lookups, for which the account of a worker has no rights.
+    let servesLookups: Bool
 
     /// Adds both routes. The first needs only microseconds, and no database.
     func addRoutes(to routes: RouterGroup<CallerContext>, brief: RouterGroup<CallerContext>) {
@@ -217,16 +217,16 @@ struct Health: Sendable {
         routes.get("/readyz") { _, _ in try await readiness() }
     }
 
-    /// Returns whether lookups can be answered from a database whose schema fits this program and whose API keys it may
-    /// read. Without the primary, a server with a standby stays ready: out of service it would answer no lookups, and
+    /// Returns whether lookups can be answered from a database whose schema fits this program and which it may read.
+    /// Without the primary, a server with a standby stays ready: out of service it would answer no lookups, and
     /// writes are refused one by one.
     private func readiness() async throws -> Response {
         async let primary: Void = ledger.operations.requireMigrated(within: Self.patience)
-        async let keys: Void? = readsKeys ? ledger.apps.requireKeys(within: Self.patience) : nil
+        async let lookups: Void? = servesLookups ? ledger.customers.requireLookups(within: Self.patience) : nil
         let standby = await ledger.standby()
         do {
             try await primary
-            _ = try await keys
+            _ = try await lookups
         } catch let error as LedgerError {
             throw Problem.unavailable(error.message, retryAfterSeconds: 5)
         } catch {

@@ -128,7 +128,7 @@ struct MetricsServer: Service {
         let router = ListingRouter()
         router.add(middleware: ProblemMiddleware())
         let routes = router.group()
-        Health(ledger: tracker.ledger, readsKeys: false).addRoutes(to: routes, brief: routes)
+        Health(ledger: tracker.ledger, servesLookups: false).addRoutes(to: routes, brief: routes)
         MetricsPage(metrics, of: tracker).addRoute(to: routes)
         return router.application(
             host: host, port: port, limits: limits, logger: tracker.logger, onListening: onListening)

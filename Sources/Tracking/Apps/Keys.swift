@@ -99,12 +99,6 @@ extension LedgerApps {
         }
     }
 
-    /// Looks for a key that does not exist, as requests look for theirs: throws where the account may not read keys, or
-    /// where the primary does not answer within `limit`.
-    package func requireKeys(within limit: Duration) async throws {
-        _ = try await database.query(Statement(Queries.findKey), [.bytea([])], within: limit)
-    }
-
     /// Returns the active key with this secret, or nil. The primary has keys that are too new for a standby.
     package func key(withSecret secret: String) async throws -> APIKey? {
         // Keys are long and random, so that neither a digest nor its comparison reveals anything.

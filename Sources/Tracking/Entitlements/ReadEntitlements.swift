@@ -56,6 +56,14 @@ extension LedgerCustomers {
             of: [customer], at: time, knownAt: knownAt, as: isNow ? .computed : .history, fromPrimary: false)[0]
     }
 
+    /// Looks up a customer who does not exist by a key that does not: throws where the account may not read what lookups
+    /// need, or where the primary does not answer within `limit`.
+    package func requireLookups(within limit: Duration) async throws {
+        _ = try await database.query(Statement(Queries.findKey), [.bytea([])], within: limit)
+        let customer: [Parameter] = [.texts([""]), .texts([""])]
+        _ = try await database.query(Statement(Queries.currentEntitlements), customer, within: limit)
+    }
+
     /// Returns the same of many customers, in the order of `customers`; a customer may be named twice.
     package func entitlements(
         of customers: [CustomerName], at time: Instant? = nil, knownAt: Instant? = nil, fromPrimary: Bool = false

@@ -10,7 +10,7 @@ final class Reads: Sendable {
     /// How long a read waits for the standby before the primary is asked instead, and a check of both servers. A probe of
     /// `/readyz`, which checks, usually waits for a second.
     static let patience = Duration.milliseconds(750)
-    /// How long a read waits for the primary before a standby that is behind is asked instead.
+    /// How long a read waits for the primary before a standby that is behind, or a promoted one, may be asked instead.
     static let patienceWithPrimary = Duration.seconds(2)
     /// How long a read waits at the most, all servers together.
     static let limit = Duration.seconds(10)
@@ -63,11 +63,11 @@ final class Reads: Sendable {
                 statement, parameters, isShared: isShared,
                 within: mayTakeLong ? nil : max(.zero, min(patience, end - ContinuousClock.now)))
         }
-        let (order, isPrimaryAway) = memory.withLock { ($0.order, $0.isPrimaryAway) }
+        let (order, isPrimaryAway, isForeign) = memory.withLock { ($0.order, $0.isPrimaryAway, $0.standby == .foreign) }
         var failure = DatabaseError(.cannotConnect, "No database was asked.")
         var wasStandbySilent = false
         for source in order where mayTakeLong || ContinuousClock.now < end {
-            let isLast = source == order.last || source == .standby && isPrimaryAway
+            let isLast = source == order.last && !isForeign || source == .standby && isPrimaryAway
             let patience = isLast ? Self.limit : source == .primary ? Self.patienceWithPrimary : Self.patience
             do throws(DatabaseError) {
                 return try await ask(source, atMost: patience)
@@ -80,6 +80,11 @@ final class Reads: Sendable {
         }
         // The primary is away, and the standby may only be slow.
         if wasStandbySilent, ContinuousClock.now < end { return try await ask(.standby) }
+        // A promoted standby may answer while the primary is away, which a check of both shows.
+        if isForeign, ContinuousClock.now < end {
+            await look(at: standby)
+            return try await ask(memory.withLock { $0.order[0] })
+        }
         throw failure
     }
 

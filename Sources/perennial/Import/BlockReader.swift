@@ -23,7 +23,7 @@ struct BlockReader {
     private var offset: Int
 
     /// Creates a reader of an open file, which failures call `name`. A regular file is read from `offset`, where line
-    /// `number` begins. A file with more bytes than `byteCount` grew since, and is refused.
+    /// `number` begins. A file with more or fewer bytes than `byteCount` changed since, and is refused.
     init(
         _ handle: FileHandle, name: String, byteCount: Int? = nil, from offset: Int = 0, line number: Int = 1,
         limits: LineLimits = LineLimits()
@@ -47,6 +47,9 @@ struct BlockReader {
             }
             if buffer.count - lineStart > limits.lineBytesMax { dropLongLine() }
             if isAtEnd {
+                if let byteCount, offset + buffer.count - lineStart < byteCount {
+                    throw Failure("\(name) was cut while it was read; import it again once it is complete.")
+                }
                 if lineStart < buffer.count || isSkipping { endLine(at: buffer.count, nextLine: buffer.count) }
                 return lines.isEmpty ? nil : block()
             }

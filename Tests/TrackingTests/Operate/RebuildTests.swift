@@ -267,6 +267,8 @@ struct RebuildTests {
         ("UPDATE ledger.current_entitlements SET spans = '{}'", "entitlement "),
         ("UPDATE ledger.current_entitlements SET spans[1].product_id = 'other'", "entitlement "),
         ("DELETE FROM ledger.current_entitlements", "entitlement "),
+        ("UPDATE ledger.current_entitlements SET subscriptions = '{}'", "entitlement "),
+        ("UPDATE ledger.current_entitlements SET catalog_changed_at = '2100-01-01'", "entitlement "),
     ]
 
     @Test(
