@@ -86,7 +86,7 @@ import Testing
     }
 
     @Test(arguments: [1, 3, 64])
-    func `a file that grew is refused before its new lines`(chunkBytes: Int) async throws {
+    func `a file that changed its size is refused, before its new lines where it grew`(chunkBytes: Int) async throws {
         let text = "a\n0123456789\nb\n"
         let limits = LineLimits(lineBytesMax: 5, chunkBytes: chunkBytes)
         for byteCount in 0...text.utf8.count + 1 {
