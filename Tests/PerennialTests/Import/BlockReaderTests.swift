@@ -91,7 +91,8 @@ import Testing
         let limits = LineLimits(lineBytesMax: 5, chunkBytes: chunkBytes)
         for byteCount in 0...text.utf8.count + 1 {
             let read = try? await Self.blocks(Data(text.utf8), limits, byteCount: byteCount)
-            #expect(read?.flatMap(Self.reported) == (byteCount != text.utf8.count ? nil : ["1:a", "2:too long", "3:b"]))
+            #expect(
+                read?.flatMap(Self.reported) == (byteCount != text.utf8.count ? nil : ["1:a", "2:too long", "3:b"]))
         }
     }
 

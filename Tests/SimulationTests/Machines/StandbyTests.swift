@@ -40,7 +40,8 @@ struct StandbyTests {
         }
     }
 
-    @Test("A standby that was promoted answers no lookup while the primary is there, and the log says so", .timeLimit(.minutes(5)))
+    @Test(
+        "A promoted standby answers no lookup while the primary is there, and the log says so", .timeLimit(.minutes(5)))
     func promoted() async throws {
         let primary = try await PrivateCluster()
         try await primary.start()
