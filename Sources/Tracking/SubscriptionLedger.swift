@@ -276,3 +276,26 @@ extension Row {
         try timestamptzIfPresent(column).map(Instant.init(microseconds:))
     }
 }
+
+extension Row {
+    /// Returns the value of one of our enums; throws `mismatch` for an unknown value.
+    func word<Word: RawRepresentable<String>>(_ column: String) throws -> Word {
+        let text = try text(column)
+        guard let word = Word(rawValue: text) else {
+            throw LedgerError(
+                .mismatch, "The ledger's column \(column) holds the unknown word \(text); run a newer perennial.")
+        }
+        return word
+    }
+
+    /// Returns a name that Apple or the operator gave.
+    func id<Tag>(_ column: String) throws -> Identifier<Tag> { Identifier(try text(column)) }
+
+    func idIfPresent<Tag>(_ column: String) throws -> Identifier<Tag>? {
+        try textIfPresent(column).map { Identifier($0) }
+    }
+
+    func wordIfPresent<Word: RawRepresentable<String>>(_ column: String) throws -> Word? {
+        try isNull(column) ? nil : word(column)
+    }
+}

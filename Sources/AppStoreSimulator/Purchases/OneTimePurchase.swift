@@ -146,3 +146,29 @@ package struct AccountToken: Codable, Sendable, Hashable {
 
     package func encode(to encoder: any Encoder) throws { try text.encode(to: encoder) }
 }
+
+/// What restores do to one-time purchases: a non-consumable gets a new row, a consumable does not come back.
+extension Account {
+    /// Returns whether the device's receipt lists a purchase.
+    func holds(_ purchase: OneTimePurchase, in receipt: ReceiptIdentity) -> Bool {
+        guard purchase.isListed(at: receipt.creation) else { return false }
+        guard purchase.product.kind == .consumable, let restoredAt = restoredAt(receipt) else { return true }
+        return purchase.bookedAt >= restoredAt
+    }
+
+    /// Returns when the device of a receipt restored a purchase; nil where the receipt shows it as it was made.
+    func restored(_ purchase: OneTimePurchase, in receipt: ReceiptIdentity) -> StoreTime? {
+        guard purchase.product.kind == .nonConsumable, let restoredAt = restoredAt(receipt) else { return nil }
+        return purchase.bookedAt <= restoredAt ? restoredAt : nil
+    }
+
+    /// Returns when the device of a receipt restored: where the script does not say, when the receipt was written.
+    private func restoredAt(_ receipt: ReceiptIdentity) -> StoreTime? {
+        switch receipt.restore {
+        case 0: nil
+        case 1 where script.hasRestored: min(firstReceiptCreation, receipt.creation)
+        case Seat.secondRestore: min(secondCustomerAt ?? receipt.creation, receipt.creation)
+        default: receipt.creation
+        }
+    }
+}

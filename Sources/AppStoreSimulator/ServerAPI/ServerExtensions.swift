@@ -130,7 +130,9 @@ extension Simulator {
         guard life.phase == .subscribed, !head.isTrial, head.cancellation == nil else {
             throw ServerError.notExtendable
         }
-        guard life.extensions(since: account.now - life.scale.milliseconds(months: 12)) < Life.yearlyExtensionsMax
+        guard
+            life.renewalDateExtensions(since: account.now - life.scale.milliseconds(months: 12))
+                < Life.yearlyExtensionsMax
         else { throw ServerError.extendedTooOften }
         var action = CustomerAction(.extend)
         action.subscription = number
@@ -153,7 +155,8 @@ extension Life {
     /// The most extensions of a subscription in a year.
     fileprivate static let yearlyExtensionsMax = 2
 
-    fileprivate func extensions(since moment: StoreTime) -> Int {
+    /// Returns how often calls of the Server API postponed the renewal date since then.
+    fileprivate func renewalDateExtensions(since moment: StoreTime) -> Int {
         periods.reduce(0) { $0 + $1.expiries.dropFirst().count { $0.knownAt > moment } }
     }
 }

@@ -203,3 +203,43 @@ package struct Event: Sendable, Hashable {
         self.detail = detail
     }
 }
+
+extension LineItemsElsewhere {
+    /// The events of ends and failures.
+    private static let ends: Set<EventKind> = [
+        .subscriptionExpired, .trialExpired, .billingRetryEntered, .billingGraceEntered, .billingGraceExpired,
+    ]
+
+    private func isEnd(_ event: Event, of periods: [Period]) -> Bool {
+        periods.contains { event.detail["expires_at"] == .text($0.expiresAt.iso8601) }
+    }
+
+    /// Returns whether an event of the subscription as it was known alone counts when periods come: what was known of it ended
+    /// by itself before these were last known where they were, or it is seen for the first time.
+    func isOwn(_ event: Event, besides arrivals: [Period]) -> Bool {
+        switch event.kind {
+        // Seats beside those that came are of the same period.
+        case .subscriptionStarted, .trialStarted:
+            !arrivals.contains { $0.isNamed(in: event) } && !isEnd(event, of: arrivals)
+        default: Self.ends.contains(event.kind) && event.occurredAt <= asOf && !isEnd(event, of: arrivals)
+        }
+    }
+
+    /// Returns whether an event since the periods that came were last known where they were is news. No news is an end of what
+    /// was known here until `known`, and the end of a period whose replacement stays where it was: there that is a change of the
+    /// product.
+    func isNews(_ event: Event, of arrivals: [Period], since known: Instant?, in facts: SubscriptionFacts) -> Bool {
+        guard Self.ends.contains(event.kind) else { return true }
+        let replaced = facts.periods.filter { $0.details.replacedBy.map { holders.contains($0.value) } ?? false }
+        return !isEnd(event, of: replaced)
+            && (isEnd(event, of: arrivals) || known.map { $0 < event.occurredAt } ?? true)
+    }
+}
+
+extension Period {
+    /// Returns whether an event is about it.
+    fileprivate func isNamed(in event: Event) -> Bool {
+        if let id = webOrderLineItemID, event.detail["web_order_line_item_id"] == .text(id.text) { return true }
+        return isOneOfSeveral && transactionIDs.contains { event.detail["transaction_id"] == .text($0.text) }
+    }
+}

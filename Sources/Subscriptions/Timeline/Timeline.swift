@@ -237,7 +237,7 @@ extension OutageAllowance {
 
 extension Timeline {
     /// Returns the last span of the entitled run at the instant, or of the last one before it, and the span after it.
-    func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
+    fileprivate func endOfAccess(at instant: Instant) -> (last: Span, next: Span?)? {
         guard var index = index(at: instant) else { return nil }
         while !spans[index].entitled {
             guard index > 0 else { return nil }

@@ -206,25 +206,22 @@ extension App.Pause {
     }
 }
 
-extension Row {
-    /// Returns the value of one of our enums; throws `mismatch` for an unknown value.
-    func word<Word: RawRepresentable<String>>(_ column: String) throws -> Word {
-        let text = try text(column)
-        guard let word = Word(rawValue: text) else {
-            throw LedgerError(
-                .mismatch, "The ledger's column \(column) holds the unknown word \(text); run a newer perennial.")
+extension LedgerApps {
+    /// Throws `invalid` where an app may not change who is asked about its receipts: it has no key for the Server API,
+    /// or it would leave `both` too early and the change is not forced.
+    fileprivate func requireVerifier(of bundleID: BundleID, _ change: AppChange) async throws {
+        guard let verifier = change.verifier else { return }
+        let app = try await app(bundleID)
+        if verifier != .verifyReceipt, app.serverKey == nil {
+            throw LedgerError(.invalid, ServerKeyText.missing(of: bundleID))
         }
-        return word
-    }
-
-    /// Returns a name that Apple or the operator gave.
-    func id<Tag>(_ column: String) throws -> Identifier<Tag> { Identifier(try text(column)) }
-
-    func idIfPresent<Tag>(_ column: String) throws -> Identifier<Tag>? {
-        try textIfPresent(column).map { Identifier($0) }
-    }
-
-    func wordIfPresent<Word: RawRepresentable<String>>(_ column: String) throws -> Word? {
-        try isNull(column) ? nil : word(column)
+        guard app.verifier == .both, verifier != .both, change.forcedBecause == nil,
+            let obstacle = try await channelStanding(of: bundleID)?.obstacle
+        else { return }
+        let cause = app.heldSecrets.first.map { ". \($0.reason)" } ?? ""
+        throw LedgerError(
+            .invalid,
+            "\(bundleID) asks both channels still: \(obstacle)\(cause); see `perennial report channel_differences --app "
+                + "\(bundleID)`, or give --force and --reason.")
     }
 }

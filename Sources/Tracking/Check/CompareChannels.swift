@@ -158,22 +158,4 @@ extension LedgerApps {
                 live: try row.int8("live"), compared: try row.int8("compared"), open: try row.int8("open"))
         }
     }
-
-    /// Throws `invalid` where an app may not change who is asked about its receipts: it has no key for the Server API,
-    /// or it would leave `both` too early and the change is not forced.
-    func requireVerifier(of bundleID: BundleID, _ change: AppChange) async throws {
-        guard let verifier = change.verifier else { return }
-        let app = try await app(bundleID)
-        if verifier != .verifyReceipt, app.serverKey == nil {
-            throw LedgerError(.invalid, ServerKeyText.missing(of: bundleID))
-        }
-        guard app.verifier == .both, verifier != .both, change.forcedBecause == nil,
-            let obstacle = try await channelStanding(of: bundleID)?.obstacle
-        else { return }
-        let cause = app.heldSecrets.first.map { ". \($0.reason)" } ?? ""
-        throw LedgerError(
-            .invalid,
-            "\(bundleID) asks both channels still: \(obstacle)\(cause); see `perennial report channel_differences --app "
-                + "\(bundleID)`, or give --force and --reason.")
-    }
 }
