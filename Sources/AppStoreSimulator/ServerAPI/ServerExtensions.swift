@@ -155,7 +155,7 @@ extension Life {
     /// The most extensions of a subscription in a year.
     fileprivate static let yearlyExtensionsMax = 2
 
-    /// Returns how often calls of the Server API postponed the renewal date since then.
+    /// Returns how often calls of the Server API moved the renewal date on since then.
     fileprivate func renewalDateExtensions(since moment: StoreTime) -> Int {
         periods.reduce(0) { $0 + $1.expiries.dropFirst().count { $0.knownAt > moment } }
     }
