@@ -69,7 +69,7 @@ struct WatchProcessTests {
         try watch.forget()
     }
 
-    @Test("A failed look of CSV is told on standard error, and the next look follows")
+    @Test("A failed look of CSV goes to standard error, and the next look follows")
     func failedLook() async throws {
         try await withTestDatabase { _, connectionString in
             let watch = try PerennialProcess(
